@@ -1,0 +1,1 @@
+"""Where streams come from: vectors, batches, imports, synthetic generation."""

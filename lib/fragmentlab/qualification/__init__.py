@@ -1,0 +1,1 @@
+"""Runs, the ledger, comparison, the verdict and counterfactuals."""

@@ -1,0 +1,1 @@
+"""Tables, charts, papermill execution and HTML rendering."""

@@ -1,0 +1,1 @@
+"""The end-to-end path over a real socket: provider, gateway, host authorization, tools, agent loop."""
