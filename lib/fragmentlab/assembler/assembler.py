@@ -1,0 +1,315 @@
+"""The assembler: reads of bytes in, the outcome of one streamed response out, without any I/O (DESIGN section 4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from fragmentlab.assembler.calls import Calls, FirstFault, Journal
+from fragmentlab.assembler.chunks import Refused, decode_chunk, is_complete
+from fragmentlab.assembler.limits import Limits
+from fragmentlab.assembler.proposal import Tool, Tools, arguments_faults, name_faults
+from fragmentlab.assembler.result import Call, Fault, Result
+from fragmentlab.assembler.rules import DEFAULT_RULES, RuleSet, load_rules
+from fragmentlab.assembler.sse import Decoder, JSONLinesDecoder, SSEDecoder
+
+End = Literal["clean", "aborted", "unknown"]
+Framing = Literal["sse", "jsonl"]
+_READ = 1 << 20
+_CUT_NATIVELY = ("length", "max_tokens", "max_output_tokens")
+_ENVELOPE = frozenset(
+    "id object created model system_fingerprint service_tier provider usage error".split()
+)
+_PADDABLE = ("role", "content", "tool_calls", "function_call")
+
+
+class Assembler:
+    """Assemble one response: ``feed`` its bytes in any reads, then ``finish``.
+
+    ``rules`` is a shipped rule set's name or a RuleSet; ``tools`` the known tools (None: unknown, names are not checked);
+    ``limits`` overrides by name. With ``diagnose`` every fault and a timeline are collected; without it the first fault
+    ends the work. Raises ValueError for an unknown rule set, limit, framing or an unusable tool.
+    """
+
+    def __init__(
+        self,
+        rules: str | RuleSet = DEFAULT_RULES,
+        tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None = None,
+        limits: Limits | Mapping[str, int] | None = None,
+        diagnose: bool = False,
+        framing: Framing = "sse",
+    ) -> None:
+        if framing not in ("sse", "jsonl"):
+            raise ValueError("framing must be sse or jsonl")
+        self._rules = load_rules(rules)
+        self._tools = tools if tools is None or isinstance(tools, Tools) else Tools(tools)
+        self._limits = Limits.of(limits)
+        self._journal = Journal(diagnose, self._limits)
+        self._tolerances: Counter[str] = Counter()
+        self._calls = Calls(self._rules, self._limits, self._journal, self._tolerances)
+        decoder = SSEDecoder if framing == "sse" else JSONLinesDecoder
+        self._decoder: Decoder = decoder(self._limits.event_bytes)
+        self._events = 0
+        self._chunks = 0
+        self._finishes: list[str] = []
+        self._done = False
+        self._response_id: str | None = None
+        self._stopped = False
+        self._ended = False
+
+    @property
+    def fault(self) -> Fault | None:
+        """The first fault so far; a caller that serves execution can stop reading."""
+        return self._journal.faults[0] if self._journal.faults else None
+
+    @property
+    def done(self) -> bool:
+        """Whether the end marker [DONE] was seen."""
+        return self._done
+
+    def feed(self, data: bytes) -> None:
+        """Take one read of any size. After the first fault nothing is kept, unless diagnosing."""
+        if self._ended:
+            raise ValueError("this response is finished; use a new Assembler for the next one")
+        try:
+            for start in range(0, len(data), _READ):
+                if self._stopped:
+                    return
+                part = data if len(data) <= _READ else data[start : start + _READ]
+                for event in self._decoder.feed(part):
+                    self._event(*event)
+        except FirstFault:
+            self._stopped = True
+
+    def finish(self, end: End = "unknown") -> Result:
+        """Say how the transport ended and return the outcome; the calls of a refused response are never returned."""
+        if end not in ("clean", "aborted", "unknown"):
+            raise ValueError("end must be clean, aborted or unknown")
+        if self._ended:
+            raise ValueError("this response is finished; use a new Assembler for the next one")
+        self._ended = True
+        if not self._stopped:
+            try:
+                self._finish(end)
+            except FirstFault:
+                pass
+        return self._result()
+
+    def _event(self, kind: bytes | None, data: bytes | None, oversized: bool) -> None:
+        if data is not None or oversized:
+            self._events += bool(data) or oversized
+            if self._events > self._limits.events:
+                self._report("limit.events", "event")
+                raise FirstFault
+        if kind is not None:
+            if kind == b"ping":
+                return
+            if kind == b"error":
+                self._report("completion.error_event", "event", after=not (data or oversized))
+                return
+        if oversized:
+            self._report("limit.event_bytes", "event")
+            return
+        if not data:
+            return
+        if data[0] != 123 and data.strip(b" \t") == b"[DONE]":
+            self._tolerances["repeated_done"] += self._done
+            self._done = True
+        elif self._done:
+            self._report("event.after_done", "event")
+        else:
+            try:
+                chunk = decode_chunk(data, self._limits)
+            except Refused as refused:
+                self._report(refused.category, "event", refused.flags)
+                return
+            self._chunk(chunk)
+
+    def _chunk(self, chunk: dict[str, Any]) -> None:
+        self._chunks += 1
+        if chunk.get("error") is not None:
+            self._report("completion.error_event", "event")
+            return
+        choices = chunk.get("choices", chunk)
+        if _is_other_protocol(chunk, choices):
+            self._report("protocol.not_chat_completions", "event")
+            return
+        response_id = chunk.get("id")
+        if response_id != self._response_id and response_id and type(response_id) is str:
+            self._tolerances["response_id_changed"] += self._response_id is not None
+            self._response_id = response_id
+        if type(choices) is list:
+            for choice in choices:
+                self._choice(choice)
+        elif choices is None:
+            self._tolerances["null_padding.choices"] += 1
+        elif choices is not chunk:
+            self._report("event.invalid_chunk", "event")
+
+    def _choice(self, choice: Any) -> None:
+        if not isinstance(choice, dict):
+            self._report("event.invalid_chunk", "choice")
+            return
+        index = choice.get("index")
+        if index is not None and (type(index) is not int or index != 0):
+            self._report("protocol.multiple_choices", "choice")
+            return
+        if choice.get("error") is not None:
+            self._report("completion.error_event", "choice")
+        delta = choice.get("delta", choice)
+        if delta is None:
+            self._tolerances["null_padding.delta"] += 1
+        elif not isinstance(delta, dict):
+            self._report("event.invalid_chunk", "choice")
+        elif delta is not choice:
+            self._delta(delta)
+        reason = choice.get("finish_reason")
+        if reason is not None:
+            self._finish_reason(reason, choice.get("native_finish_reason"))
+
+    def _delta(self, delta: dict[str, Any]) -> None:
+        if None in delta.values():
+            for name in _PADDABLE:
+                if delta.get(name, "") is None:
+                    self._tolerances[f"null_padding.{name}"] += 1
+        if delta.get("function_call") is not None:
+            self._report("protocol.legacy_function_call", "choice")
+        fragments = delta.get("tool_calls")
+        if type(fragments) is list:
+            for fragment in fragments:
+                self._calls.add(fragment, self._events, bool(self._finishes))
+        elif fragments is not None:
+            self._report("event.invalid_chunk", "choice")
+
+    def _finish_reason(self, reason: Any, native: Any) -> None:
+        if reason == "":
+            self._tolerances["empty_finish"] += 1
+            return
+        self._tolerances["repeated_finish"] += bool(self._finishes)
+        self._finishes.append(reason if type(reason) is str else "")
+        if reason in ("stop", "tool_calls"):
+            if type(native) is str and native.lower() in _CUT_NATIVELY:
+                self._report("completion.length", "choice")
+        elif reason in ("length", "content_filter"):
+            self._report(f"completion.{reason}", "choice")
+        else:
+            self._report("completion.unknown_finish_reason", "choice")
+
+    def _finish(self, end: End) -> None:
+        events, cut, was_cut = self._decoder.finish()
+        for event in events:
+            self._event(*event)
+        if cut is not None and cut[1] is not None and is_complete(cut[1]):
+            self._event(*cut)
+        elif was_cut and self._finishes:
+            self._tolerances["dropped_tail"] += 1
+        if end == "unknown" and not self._done:
+            self._tolerances["unknown_end"] += 1
+        if not self._done:
+            self._tolerances["missing_done"] += 1
+        if end == "aborted" and not self._done:
+            self._report("completion.transport_error", "completion")
+        elif not self._finishes:
+            self._report("completion.no_finish_reason" if self._done else "completion.truncated", "completion")
+        elif "tool_calls" in self._finishes and not self._calls.by_index and not self._calls.fragments:
+            self._report("completion.no_calls", "completion")
+        elif set(self._finishes) <= {"stop", "tool_calls"}:
+            self._check_proposal()
+
+    def _check_proposal(self) -> None:
+        """Check each call by ascending index; only a normally finished response has a proposal."""
+        by_index = self._calls.by_index
+        seen: set[str] = set()
+        for index in sorted(by_index):
+            call = by_index[index]
+            self._tolerances["missing_type"] += not call.typed
+            if not call.id:
+                self._report("proposal.id_missing", "proposal", call=call.ordinal)
+            elif call.id in seen:
+                self._report("proposal.id_duplicate", "proposal", call=call.ordinal)
+            else:
+                seen.add(call.id)
+            name = call.name
+            for category, flags in name_faults(name, self._tools):
+                self._report(category, "proposal", flags, call=call.ordinal)
+            if not call.is_full:
+                for category in arguments_faults(call.arguments_text, name, self._tools, self._limits):
+                    self._report(category, "proposal", call=call.ordinal)
+        if by_index and max(by_index) != len(by_index) - 1:
+            self._tolerances["sparse_index"] += 1
+
+    def _report(
+        self,
+        category: str,
+        stage: str,
+        flags: dict[str, Any] | None = None,
+        *,
+        after: bool = False,
+        call: int | None = None,
+    ) -> None:
+        """Report a fault; ``after`` says that the event has no data and so no ordinal of its own."""
+        event = None if stage in ("completion", "proposal") else self._events + after
+        self._journal.report(Fault(category, stage, event=event, call=call, flags=flags or {}))
+
+    def _result(self) -> Result:
+        calls, faults = self._calls, tuple(self._journal.faults)
+        outcome = "rejected" if faults else "accepted" if calls.by_index else "no_calls"
+        accepted = calls.by_index.values() if outcome == "accepted" else ()
+        counts = {
+            "events": self._events,
+            "chunks": self._chunks,
+            "comments": self._decoder.comments,
+            "fragments": calls.fragments,
+            "calls": len(calls.by_index),
+            "arguments_bytes": sum(call.arguments_bytes for call in calls.by_index.values()),
+            "null_continuations": calls.null_continuations,
+            "done": self._done,
+            "names_checked": self._tools is not None,
+            "omitted_faults": self._journal.omitted_faults,
+            "omitted_rows": self._journal.omitted_rows,
+        }
+        return Result(
+            outcome=outcome,
+            category=faults[0].category if faults else None,
+            rules=self._rules.name,
+            executable=self._rules.executable,
+            faults=faults,
+            calls=tuple(
+                Call(call.index, call.id or "", call.name, call.arguments_text, calls.aliases.get(call.id or "", ""))
+                for call in sorted(accepted, key=lambda call: call.index)
+            ),
+            counts=counts,
+            tolerances={name: count for name, count in sorted(self._tolerances.items()) if count},
+            timeline=tuple(self._journal.rows) if self._journal.diagnose else (),
+        )
+
+
+def _is_other_protocol(chunk: dict[str, Any], choices: Any) -> bool:
+    """Whether the event is of another protocol: no chunk without choices, or a text completion's choice."""
+    if choices is not chunk:
+        return type(choices) is list and any(
+            isinstance(choice, dict) and "text" in choice and "delta" not in choice for choice in choices
+        )
+    kind = chunk.get("object", "")
+    if not isinstance(kind, str) or not (kind == "" or kind.startswith("chat.completion")):
+        return True
+    if kind == "chat.completion.chunk" or chunk.keys() <= _ENVELOPE:
+        return False
+    return "usage" not in chunk or "type" in chunk
+
+
+def assemble(
+    body: bytes,
+    *,
+    rules: str | RuleSet = DEFAULT_RULES,
+    tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None = None,
+    limits: Limits | Mapping[str, int] | None = None,
+    diagnose: bool = False,
+    framing: Framing = "sse",
+    end: End = "unknown",
+) -> Result:
+    """Assemble a whole body at once: what Assembler gives for the same bytes in any reads."""
+    assembler = Assembler(rules, tools, limits, diagnose, framing)
+    assembler.feed(body)
+    return assembler.finish(end)

@@ -1,0 +1,158 @@
+"""One event's data to a chunk, or the category that refuses it.
+
+msgspec decodes; its result counts only where it is proven to be what the exact parser would give: every key of the text
+is accounted for in the decoded objects, so none can have stood twice. Everything else is parsed exactly.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from fragmentlab.assembler import strictjson
+from fragmentlab.assembler.limits import Limits
+
+DECIDING_KEYS = frozenset(
+    "id index choices delta tool_calls function name arguments finish_reason native_finish_reason function_call error "
+    "type text object usage".split()
+)
+"""Keys that may stand only once in the root, a choice, a delta, a fragment and its function (DESIGN section 4)."""
+
+_KNOWN_NESTING = 6
+"""Root, choice, delta, fragment and function, and one empty object: all that can be open besides arrays where every
+key is accounted for."""
+_decode = msgspec.json.Decoder().decode
+
+
+class Refused(Exception):
+    """The event cannot be read; carries the category and closed-vocabulary flags."""
+
+    def __init__(self, category: str, **flags: bool) -> None:
+        super().__init__(category)
+        self.category = category
+        self.flags = flags
+
+
+def decode_chunk(data: bytes, limits: Limits) -> dict[str, Any]:
+    """Return the chunk object of one event's data; raise Refused in the order UTF-8, JSON, object, depth, duplicate keys."""
+    try:
+        chunk = _decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return _decode_exactly(data, limits)
+    if type(chunk) is dict and _is_accounted(chunk, data, limits.depth):
+        return chunk
+    return _decode_exactly(data, limits)
+
+
+def _is_accounted(chunk: dict[str, Any], data: bytes, depth: int) -> bool:
+    """Whether the text holds no more keys than the decoded objects, is valid UTF-8 and not too deep.
+
+    Every key of the text ends in `":` unless blanks stand before the colon. Strings may hold `":` too, so what the
+    known strings hold is subtracted; with escapes that could hide there (`\\u00..`) nothing is proven.
+    """
+    keys = len(chunk)
+    in_strings = 0
+    choices = chunk.get("choices")
+    if type(choices) is list:
+        for choice in choices:
+            if type(choice) is dict:
+                keys += len(choice)
+                delta = choice.get("delta")
+                if type(delta) is dict:
+                    keys += len(delta)
+                    content = delta.get("content")
+                    if content and type(content) is str:
+                        in_strings += content.count('":')
+                    fragments = delta.get("tool_calls")
+                    if type(fragments) is list:
+                        for fragment in fragments:
+                            if type(fragment) is dict:
+                                keys += len(fragment)
+                                function = fragment.get("function")
+                                if type(function) is dict:
+                                    keys += len(function)
+                                    arguments = function.get("arguments")
+                                    if arguments and type(arguments) is str:
+                                        in_strings += arguments.count('":')
+    if data.count(b'":') != keys + in_strings or b" :" in data or b"\t" in data or b"\n" in data or b"\r" in data:
+        return False
+    if in_strings and b"\\u00" in data:
+        return False
+    return data.count(b"[") + _KNOWN_NESTING <= depth and (data.isascii() or _is_utf8(data))
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _decode_exactly(data: bytes, limits: Limits) -> dict[str, Any]:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise Refused("event.invalid_utf8") from None
+    try:
+        document = strictjson.parse(text, limits.number_digits, limits.depth)
+    except strictjson.Malformed:
+        raise Refused("event.invalid_json", **({"joined_events": True} if _is_joined(text) else {})) from None
+    chunk = document.value
+    if not isinstance(chunk, dict):
+        raise Refused("event.invalid_chunk")
+    if document.depth > limits.depth:
+        raise Refused("limit.depth")
+    if document.repeats and any(_repeats_deciding_key(part) for part in _deciding_objects(chunk)):
+        raise Refused("event.duplicate_key")
+    return chunk
+
+
+def _deciding_objects(chunk: dict[str, Any]) -> list[Any]:
+    objects: list[Any] = [chunk]
+    for choice in _items(chunk.get("choices")):
+        delta = choice.get("delta") if isinstance(choice, dict) else None
+        fragments = _items(delta.get("tool_calls")) if isinstance(delta, dict) else []
+        objects += [choice, delta, *fragments]
+        objects += [fragment.get("function") for fragment in fragments if isinstance(fragment, dict)]
+    return objects
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _repeats_deciding_key(value: Any) -> bool:
+    return isinstance(value, strictjson.RepeatingDict) and not value.repeated.isdisjoint(DECIDING_KEYS)
+
+
+def is_complete(data: bytes) -> bool:
+    """Whether the data of an event cut inside its last line is nevertheless one JSON document or the end marker."""
+    if data.strip(b" \t") == b"[DONE]":
+        return True
+    try:
+        strictjson.parse(data.decode(), 0, 0)
+    except (UnicodeDecodeError, strictjson.Malformed):
+        return False
+    return True
+
+
+def _is_joined(text: str) -> bool:
+    """Whether the text is two or more JSON documents or end markers in a row: events that lost their blank lines."""
+    decoder = json.JSONDecoder()
+    documents, at = 0, 0
+    while at < len(text):
+        if text[at] in " \t\r\n":
+            at += 1
+            continue
+        if text.startswith("[DONE]", at):
+            at += len("[DONE]")
+        else:
+            try:
+                _, at = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                return False
+        documents += 1
+    return documents > 1

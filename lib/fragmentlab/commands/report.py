@@ -1,0 +1,53 @@
+"""``fragmentlab report``: run the notebooks and render them; prints the path of the index page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from fragmentlab.display import for_terminal
+from fragmentlab.errors import InputError
+
+HELP = "run the notebooks and render an HTML report"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", default="reports", metavar="DIR", help="folder of the report (default: reports)")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NN", help="a notebook's number or name; may be repeated"
+    )
+    parser.add_argument(
+        "-p", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help="set a declared parameter"
+    )
+    parser.add_argument("--notebooks", metavar="DIR", help="folder of notebooks (default: the repository's)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from fragmentlab.reports.build import build_report, plan_report
+
+    plan = plan_report(args.notebooks, [key for only in args.only for key in only.split(",")], args.parameters)
+    out = _writable_folder(args.out)
+    try:
+        with tempfile.TemporaryDirectory(prefix="fragmentlab-") as scratch:
+            failed = build_report(plan, out, Path(scratch), _say)
+    except OSError as error:
+        raise InputError(f"the report cannot be written: {error.strerror or 'input/output error'}") from None
+    print(out / "index.html")
+    return 1 if failed else 0
+
+
+def _say(line: str) -> None:
+    print(f"report: {for_terminal(line)}", file=sys.stderr, flush=True)
+
+
+def _writable_folder(option: str) -> Path:
+    folder = Path(option)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"0")
+    except (OSError, ValueError):
+        raise InputError(f"cannot write to the output folder {for_terminal(option)}; choose another with --out") from None
+    return folder

@@ -1,0 +1,109 @@
+"""Where the notebooks are and what they say of themselves: title, question, cells, shipped names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fragmentlab
+from fragmentlab.display import for_terminal
+from fragmentlab.errors import InputError
+
+FOLDER_VARIABLE = "FRAGMENTLAB_NOTEBOOKS"
+"""Tells a kernel which folder the running notebook came from, where that is not the repository's."""
+REPOSITORY = Path(fragmentlab.__file__).resolve().parents[2]
+_NAME = re.compile(r"\d\d-[a-z0-9][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """One notebook file, with the title and the question of its first cell."""
+
+    path: Path
+    title: str
+    question: str
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+
+def notebooks_folder(option: str | None) -> Path:
+    """The folder that was asked for, or the repository's own. Raises InputError where there is none."""
+    folder = Path(option) if option else REPOSITORY / "notebooks"
+    if folder.is_dir():
+        return folder
+    if option:
+        raise InputError(f"no folder of notebooks at {for_terminal(option)}")
+    raise InputError("no notebooks beside this installation: give their folder with --notebooks DIR")
+
+
+def list_notebooks(folder: Path) -> list[Notebook]:
+    """The folder's notebooks named like ``01-what-it-asks.ipynb``, in order. Raises InputError for none."""
+    paths = sorted(path for path in folder.glob("*.ipynb") if _NAME.fullmatch(path.stem))
+    if not paths:
+        raise InputError("no notebook named like 01-what-it-asks.ipynb in the notebooks folder")
+    return [_described(path) for path in paths]
+
+
+def select_notebooks(notebooks: list[Notebook], only: list[str]) -> list[Notebook]:
+    """Keep those whose number or name is in ``only`` (all, when it is empty)."""
+    chosen = [n for n in notebooks if not only or n.name in only or n.name.split("-")[0] in only]
+    matched = {key for n in chosen for key in (n.name, n.name.split("-")[0])}
+    if not set(only) <= matched:
+        raise InputError(f"--only takes a number or a name of: {', '.join(n.name for n in notebooks)}")
+    return chosen
+
+
+def find_notebook(name: str) -> Path:
+    """The file of the notebook that a kernel is running, by its name without ``.ipynb``."""
+    folders = [os.environ.get(FOLDER_VARIABLE), REPOSITORY / "notebooks", Path.cwd()]
+    for folder in filter(None, folders):
+        path = Path(folder) / f"{name}.ipynb"
+        if path.is_file():
+            return path
+    raise InputError(f"the notebook file is not found; set {FOLDER_VARIABLE} to its folder")
+
+
+def read_notebook(path: Path) -> dict[str, Any]:
+    """A notebook's JSON. Raises InputError where the file is none."""
+    try:
+        notebook = json.loads(path.read_bytes())
+        cells = notebook["cells"]
+        if not all(isinstance(cell["cell_type"], str) and isinstance(cell["metadata"], dict) for cell in cells):
+            raise TypeError
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{for_terminal(path.name)} is not a readable notebook") from None
+    return notebook
+
+
+def code_cells(notebook: dict[str, Any], tag: str) -> Iterator[str]:
+    """Sources of the code cells that carry a tag."""
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code" and tag in cell["metadata"].get("tags", []):
+            yield "".join(cell["source"])
+
+
+@cache
+def public_names() -> frozenset[str]:
+    """Names that the repository itself ships (rule sets, batches, vector files), which anyone may read."""
+    from fragmentlab.assembler import shipped_rules
+
+    data = REPOSITORY / "data"
+    shipped = [path.stem for part in ("batches", "rules", "vectors") for path in (data / part).glob("*")]
+    relative = [f"data/{part}/{name}" for part in ("batches", "rules", "vectors") for name in shipped]
+    return frozenset([*shipped, *relative, *shipped_rules()])
+
+
+def _described(path: Path) -> Notebook:
+    first = next((cell for cell in read_notebook(path)["cells"] if cell["cell_type"] == "markdown"), None)
+    lines = "".join(first["source"]).split("\n\n") if first else []
+    heading = lines[0].removeprefix("# ").strip() if lines and lines[0].startswith("# ") else path.stem
+    question = " ".join(lines[1].replace("*", "").split()) if len(lines) > 1 else ""
+    return Notebook(path, heading, question)
