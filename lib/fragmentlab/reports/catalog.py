@@ -93,12 +93,12 @@ def code_cells(notebook: dict[str, Any], tag: str) -> Iterator[str]:
 @cache
 def public_names() -> frozenset[str]:
     """Names that the repository itself ships (rule sets, batches, vector files), which anyone may read."""
-    from fragmentlab.assembler import shipped_rules
+    from fragmentlab.assembler import SHIPPED
 
     data = REPOSITORY / "data"
     shipped = [path.stem for part in ("batches", "rules", "vectors") for path in (data / part).glob("*")]
     relative = [f"data/{part}/{name}" for part in ("batches", "rules", "vectors") for name in shipped]
-    return frozenset([*shipped, *relative, *shipped_rules()])
+    return frozenset([*shipped, *relative, *SHIPPED])
 
 
 def _described(path: Path) -> Notebook:

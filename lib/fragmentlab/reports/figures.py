@@ -1,0 +1,120 @@
+"""Figures for notebooks: drawn for light and dark pages, with alt text and a caption that their maker builds from data."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fragmentlab.display import for_html, for_terminal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of one page style. ``keep``, ``change`` and ``refuse`` are told apart by the colour-blind too, but a
+    figure always carries a second cue (marker, hatch, label)."""
+
+    ink: str
+    soft: str
+    line: str
+    sheet: str
+    keep: str
+    change: str
+    refuse: str
+    series: tuple[str, ...]
+
+
+LIGHT = Theme(
+    ink="#18212f",
+    soft="#566175",
+    line="#c5ccd8",
+    sheet="#ffffff",
+    keep="#0b5cab",
+    change="#0b7a59",
+    refuse="#b3400a",
+    series=("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8a7d00", "#555555"),
+)
+DARK = Theme(
+    ink="#e7ebf2",
+    soft="#a2aebf",
+    line="#465163",
+    sheet="#171d27",
+    keep="#78b7ff",
+    change="#58cfa8",
+    refuse="#ff9d66",
+    series=("#56b4e9", "#e69f00", "#2bc79a", "#e39ac4", "#ff8c42", "#9ad7ff", "#f0e442", "#b8c0cc"),
+)
+HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
+"""The second cue of ``Theme.series``: the hatch at a colour's place."""
+
+
+class Figure:
+    """A figure as one HTML element that carries its own alt text and caption.
+
+    ``draw(axes, theme)`` draws it, once for light and once for dark pages; ``size`` is in inches (the width of a page
+    is 9). Text that is not our own must have passed ``display.for_figure``.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[[Axes, Theme], None],
+        *,
+        alt: str,
+        caption: str,
+        size: tuple[float, float] = (9.0, 3.0),
+    ) -> None:
+        self.draw, self.alt, self.caption, self.size = draw, alt, caption, size
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/html": self.to_html(), "text/plain": f"Figure: {for_terminal(self.caption)} {for_terminal(self.alt)}"}
+
+    def to_html(self) -> str:
+        """A figure with both pictures inside; the page's colour scheme chooses."""
+        alt, caption = for_html(self.alt), for_html(self.caption)
+        return (
+            f'<figure class="fl-figure"><div class="fl-scroll" role="region" tabindex="0" aria-label="{caption}"><picture>'
+            f'<source media="(prefers-color-scheme: dark)" srcset="{self._picture(DARK)}">'
+            f'<img alt="{alt}" src="{self._picture(LIGHT)}"></picture></div><figcaption>{caption}</figcaption></figure>'
+        )
+
+    def to_svg(self, theme: Theme) -> bytes:
+        """The picture alone: text as outlines, so that it looks the same everywhere; the same bytes for the same data."""
+        import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure as Canvas
+
+        with matplotlib.rc_context(_style(theme)):
+            canvas = Canvas(figsize=self.size, layout="constrained")
+            self.draw(canvas.add_subplot(), theme)
+            out = io.BytesIO()
+            FigureCanvasSVG(canvas).print_svg(out, metadata={"Date": None, "Creator": None})
+        return out.getvalue()
+
+    def _picture(self, theme: Theme) -> str:
+        return "data:image/svg+xml;base64," + base64.b64encode(self.to_svg(theme)).decode("ascii")
+
+
+def _style(theme: Theme) -> dict[str, object]:
+    return {
+        "font.family": "DejaVu Sans",
+        "font.size": 9.5,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "fragmentlab",
+        "figure.facecolor": "none",
+        "axes.facecolor": "none",
+        "savefig.facecolor": "none",
+        "axes.edgecolor": theme.line,
+        "axes.labelcolor": theme.soft,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "xtick.color": theme.soft,
+        "ytick.color": theme.soft,
+        "text.color": theme.ink,
+        "hatch.linewidth": 0.6,
+        "hatch.color": theme.sheet,
+    }
