@@ -1,0 +1,20 @@
+"""What every test may use: the checkout's top folder and one Hypothesis profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Time limits per example measure the machine, not the code.
+hypothesis.settings.register_profile("fragmentlab", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("fragmentlab")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Return the top folder of the checkout."""
+    return ROOT
