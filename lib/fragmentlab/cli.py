@@ -7,8 +7,10 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from fragmentlab import __version__
+from fragmentlab.display import for_terminal
 from fragmentlab.errors import InputError
 
 COMMANDS = {
@@ -44,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except InputError as error:
-        print(f"fragmentlab {args.command}: {error}", file=sys.stderr)
+        print(f"fragmentlab {args.command}: {for_terminal(str(error))}", file=sys.stderr)
         return EXIT_UNUSABLE
     except KeyboardInterrupt:
         print(f"fragmentlab {args.command}: interrupted", file=sys.stderr)
@@ -54,8 +56,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_UNUSABLE
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the options in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_UNUSABLE, f"{self.prog}: {for_terminal(message)}; see {self.prog} --help\n")
+
+
 def _parser(wanted: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="fragmentlab", description="Streamed tool calls: assembled, or refused with a reason."
     )
     parser.add_argument("--version", action="version", version=f"fragmentlab {__version__}")

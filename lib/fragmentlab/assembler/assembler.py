@@ -18,9 +18,7 @@ End = Literal["clean", "aborted", "unknown"]
 Framing = Literal["sse", "jsonl"]
 _READ = 1 << 20
 _CUT_NATIVELY = ("length", "max_tokens", "max_output_tokens")
-_ENVELOPE = frozenset(
-    "id object created model system_fingerprint service_tier provider usage error".split()
-)
+_ENVELOPE = frozenset("id object created model system_fingerprint service_tier provider usage error".split())
 _PADDABLE = ("role", "content", "tool_calls", "function_call")
 
 
@@ -211,7 +209,9 @@ class Assembler:
         if end == "aborted" and not self._done:
             self._report("completion.transport_error", "completion")
         elif not self._finishes:
-            self._report("completion.no_finish_reason" if self._done else "completion.truncated", "completion")
+            self._report(
+                "completion.no_finish_reason" if self._done else "completion.truncated", "completion"
+            )
         elif "tool_calls" in self._finishes and not self._calls.by_index and not self._calls.fragments:
             self._report("completion.no_calls", "completion")
         elif set(self._finishes) <= {"stop", "tool_calls"}:
@@ -276,7 +276,13 @@ class Assembler:
             executable=self._rules.executable,
             faults=faults,
             calls=tuple(
-                Call(call.index, call.id or "", call.name, call.arguments_text, calls.aliases.get(call.id or "", ""))
+                Call(
+                    call.index,
+                    call.id or "",
+                    call.name,
+                    call.arguments_text,
+                    calls.aliases.get(call.id or "", ""),
+                )
                 for call in sorted(accepted, key=lambda call: call.index)
             ),
             counts=counts,

@@ -54,7 +54,17 @@ class Journal:
 class CallState:
     """What one index has received so far."""
 
-    __slots__ = ("ordinal", "index", "id", "names", "arguments", "arguments_bytes", "typed", "ends_high", "is_full")
+    __slots__ = (
+        "ordinal",
+        "index",
+        "id",
+        "names",
+        "arguments",
+        "arguments_bytes",
+        "typed",
+        "ends_high",
+        "is_full",
+    )
 
     def __init__(self, ordinal: int, index: int) -> None:
         self.ordinal = ordinal
@@ -161,14 +171,18 @@ class Calls:
         if None in fragment.values():
             self._count_padding(fragment, ("id", "type", "function"))
         if self._journal.diagnose:
-            self._add_row(context, decision if first is None else "reject", first, name_bytes, arguments_bytes)
+            self._add_row(
+                context, decision if first is None else "reject", first, name_bytes, arguments_bytes
+            )
 
     def _identify(self, call: CallState, incoming: Any, previous: str) -> str:
         """Apply the rule table's cell and return its action."""
         if incoming is _MISSING:
             column = "omitted"
         elif type(incoming) is str:
-            column = "empty_string" if not incoming else "same_string" if incoming == call.id else "other_string"
+            column = (
+                "empty_string" if not incoming else "same_string" if incoming == call.id else "other_string"
+            )
         else:
             column = incoming_kind(incoming)
             if column == "null" and previous == "established":
@@ -226,10 +240,21 @@ class Calls:
 
     def _refuse_whole(self, category: str, stage: str, event: int, index: Any, incoming: Any) -> None:
         """Report a fault of a fragment that belongs to no call."""
-        kind = None if incoming is None and index is None and category == "fragment.invalid" else incoming_kind(incoming)
+        kind = (
+            None
+            if incoming is None and index is None and category == "fragment.invalid"
+            else incoming_kind(incoming)
+        )
         empty = None if kind is None else kind == "empty_string"
         self._journal.report(
-            Fault(category, stage, event=event, fragment=self.fragments, incoming_kind=kind, incoming_empty=empty)
+            Fault(
+                category,
+                stage,
+                event=event,
+                fragment=self.fragments,
+                incoming_kind=kind,
+                incoming_empty=empty,
+            )
         )
         shown = index if type(index) is int and abs(index) < 1 << 31 else None
         self._journal.add_row(

@@ -76,7 +76,13 @@ def _is_accounted(chunk: dict[str, Any], data: bytes, depth: int) -> bool:
                                     arguments = function.get("arguments")
                                     if arguments and type(arguments) is str:
                                         in_strings += arguments.count('":')
-    if data.count(b'":') != keys + in_strings or b" :" in data or b"\t" in data or b"\n" in data or b"\r" in data:
+    if (
+        data.count(b'":') != keys + in_strings
+        or b" :" in data
+        or b"\t" in data
+        or b"\n" in data
+        or b"\r" in data
+    ):
         return False
     if in_strings and b"\\u00" in data:
         return False

@@ -37,7 +37,10 @@ class Tools:
     def is_repeated_name(self, name: str) -> bool:
         """Whether the name is a known one written two or more times in a row."""
         return any(
-            known and len(name) > len(known) and len(name) % len(known) == 0 and name == known * (len(name) // len(known))
+            known
+            and len(name) > len(known)
+            and len(name) % len(known) == 0
+            and name == known * (len(name) // len(known))
             for known in self._validators
         )
 
@@ -48,7 +51,9 @@ class Tools:
             return True
         try:
             return validator.is_valid(arguments)
-        except Exception:  # whatever a schema provokes (unresolvable references, bad patterns) may quote values
+        except (
+            Exception
+        ):  # whatever a schema provokes (unresolvable references, bad patterns) may quote values
             return False
 
 

@@ -181,7 +181,9 @@ class _Walker:
             return _WORDS[token]
         wide = len(token) > self._number_digits and sum(map(str.isdecimal, token)) > self._number_digits
         if token.lstrip("-").isdecimal():
-            value: int | float = int(token) if len(token) <= _BIG_DIGITS else (-_BIG if token[0] == "-" else _BIG)
+            value: int | float = (
+                int(token) if len(token) <= _BIG_DIGITS else (-_BIG if token[0] == "-" else _BIG)
+            )
             wide = wide or not math.isfinite(float(token))
         else:
             value = float(token)

@@ -1,0 +1,41 @@
+"""Names that may be shown: reviewed public ones as they are, every other one as an alias (DESIGN section 5)."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+KINDS = ("provider", "server", "model")
+_PUBLIC: dict[str, frozenset[str]] = {
+    kind: frozenset(names)
+    for kind, names in json.loads(files(__package__).joinpath("public-names.json").read_bytes())[
+        "names"
+    ].items()
+}
+
+
+def is_public(kind: str, name: str) -> bool:
+    """Whether the reviewed file lists this provider, server or model."""
+    return name in _PUBLIC[kind]
+
+
+class NameAliases:
+    """Shown names of one table or batch: ``provider-1``, ``model-3`` for what is not public, in the order first met."""
+
+    def __init__(self) -> None:
+        self._aliases: dict[tuple[str, str], str] = {}
+        self._counts = dict.fromkeys(KINDS, 0)
+
+    def show(self, kind: str, name: str | None) -> str | None:
+        """Return the public name, its alias, or None where nothing is known. ``kind`` is one of KINDS."""
+        if name is None or is_public(kind, name) or self._is_alias(kind, name):
+            return name
+        if (kind, name) not in self._aliases:
+            self._counts[kind] += 1
+            self._aliases[kind, name] = f"{kind}-{self._counts[kind]}"
+        return self._aliases[kind, name]
+
+    @staticmethod
+    def _is_alias(kind: str, name: str) -> bool:
+        prefix, _, number = name.rpartition("-")
+        return prefix == kind and number.isascii() and number.isdecimal()

@@ -1,0 +1,120 @@
+"""One recorded stream: its bytes, what is known of where they came from, and how to read it from a file."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from fragmentlab.assembler import End, Framing
+from fragmentlab.errors import InputError
+
+MAX_FILE_BYTES = 64 << 20
+"""The largest single stream that is read from a file; a stream that passes every limit is far smaller."""
+EVIDENCE = ("controlled", "captured", "live", "imported")
+FIDELITIES = ("reads", "events", "chunks")
+ENDS = ("clean", "aborted", "unknown")
+_FIELD_LINE = re.compile(rb"(?:^|[\r\n])(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:")
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream of a batch: ``body`` as recorded; ``tools`` the known tools or None; ``pair`` names a control and its target."""
+
+    id: str
+    body: bytes
+    provider: str | None = None
+    server: str | None = None
+    model: str | None = None
+    tools: tuple[object, ...] | None = None
+    fidelity: str = "events"
+    end: End = "unknown"
+    pair: str | None = None
+    evidence: str = "captured"
+
+    @property
+    def framing(self) -> Framing:
+        """``jsonl`` where the first non-blank byte is ``{`` (DESIGN section 8), otherwise ``sse``."""
+        return framing_of(self.body)
+
+    @property
+    def body_sha256(self) -> str:
+        """The SHA-256 of the body, in hex."""
+        return hashlib.sha256(self.body).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Stream({self.id}, {len(self.body)} bytes)"
+
+
+def stream_id(body: bytes) -> str:
+    """Name a stream by its content, never by a file name."""
+    return "s-" + hashlib.sha256(body).hexdigest()[:16]
+
+
+def framing_of(body: bytes) -> Framing:
+    """Tell JSON Lines from an event stream by the first non-blank byte."""
+    return "jsonl" if body.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")[:1] == b"{" else "sse"
+
+
+def read_stream_file(path: str | Path) -> Stream:
+    """Read one recorded stream from a file, or from standard input for ``-``.
+
+    Raises InputError where it is missing, a directory, unreadable, empty, binary or larger than MAX_FILE_BYTES.
+    """
+    body = _read_bounded(str(path))
+    if not body:
+        raise InputError(f"{_shown(path)} is empty; record a stream first (see the README)")
+    if is_binary(body):
+        raise InputError(
+            f"{_shown(path)} is binary, not a recorded stream; unpack it or use `fragmentlab import`"
+        )
+    return Stream(stream_id(body), body)
+
+
+def is_binary(body: bytes) -> bool:
+    """Whether the body holds neither an event-stream field nor text."""
+    head = body[: 1 << 16]
+    if framing_of(body) == "jsonl" or _FIELD_LINE.search(head):
+        return False
+    if b"\0" in head:
+        return True
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        return error.start < len(head) - 3 or len(body) <= len(head)
+    return False
+
+
+def _read_bounded(path: str) -> bytes:
+    try:
+        if path == "-":
+            body = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+        else:
+            with open(path, "rb") as file:
+                body = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{_shown(path)} cannot be read: {reason(error)}") from None
+    except ValueError:
+        raise InputError(f"{_shown(path)} cannot be read: the path is not valid") from None
+    if len(body) > MAX_FILE_BYTES:
+        raise InputError(
+            f"{_shown(path)} is larger than {MAX_FILE_BYTES >> 20} MiB, more than one response; split it into streams"
+        )
+    return body
+
+
+def reason(error: OSError) -> str:
+    """Say in the system's own words why a file could not be used, without its path."""
+    if error.errno == errno.EISDIR:
+        return "it is a directory; name a file"
+    return os.strerror(error.errno) if error.errno else "the system refused"
+
+
+def _shown(path: str | Path) -> str:
+    from fragmentlab.display import for_terminal
+
+    return "standard input" if str(path) == "-" else for_terminal(str(path))
