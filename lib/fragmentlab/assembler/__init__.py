@@ -1,6 +1,7 @@
 """The strict assembler: bytes to events to chunks to calls to a proposal, or a rejection with a category.
 
-Sans-I/O and usable alone: it needs the standard library and msgspec (and jsonschema where tools have schemas).
+Sans-I/O and usable alone: it needs the standard library and msgspec (and jsonschema where tools have
+schemas).
 
     assembler = Assembler(tools=["lookup_city"])
     for read in response.iter_raw():

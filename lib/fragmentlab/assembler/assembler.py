@@ -1,9 +1,11 @@
-"""The assembler: reads of bytes in, the outcome of one streamed response out, without any I/O (DESIGN section 4)."""
+"""The assembler: reads of bytes in, the outcome of one streamed response out, without any I/O (DESIGN
+section 4)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from fragmentlab.assembler.calls import Calls, FirstFault, Journal
@@ -25,9 +27,10 @@ _PADDABLE = ("role", "content", "tool_calls", "function_call")
 class Assembler:
     """Assemble one response: ``feed`` its bytes in any reads, then ``finish``.
 
-    ``rules`` is a shipped rule set's name or a RuleSet; ``tools`` the known tools (None: unknown, names are not checked);
-    ``limits`` overrides by name. With ``diagnose`` every fault and a timeline are collected; without it the first fault
-    ends the work. Raises ValueError for an unknown rule set, limit, framing or an unusable tool.
+    ``rules`` is a shipped rule set's name or a RuleSet; ``tools`` the known tools (None: unknown, names are
+    not checked); ``limits`` overrides by name. With ``diagnose`` every fault and a timeline are collected;
+    without it the first fault ends the work. Raises ValueError for an unknown rule set, limit, framing or
+    an unusable tool.
     """
 
     def __init__(
@@ -81,17 +84,16 @@ class Assembler:
             self._stopped = True
 
     def finish(self, end: End = "unknown") -> Result:
-        """Say how the transport ended and return the outcome; the calls of a refused response are never returned."""
+        """Say how the transport ended and return the outcome; the calls of a refused response are never
+        returned."""
         if end not in ("clean", "aborted", "unknown"):
             raise ValueError("end must be clean, aborted or unknown")
         if self._ended:
             raise ValueError("this response is finished; use a new Assembler for the next one")
         self._ended = True
         if not self._stopped:
-            try:
+            with suppress(FirstFault):
                 self._finish(end)
-            except FirstFault:
-                pass
         return self._result()
 
     def _event(self, kind: bytes | None, data: bytes | None, oversized: bool) -> None:

@@ -111,7 +111,8 @@ class Calls:
         self.null_continuations = 0
 
     def add(self, fragment: Any, event: int, finished: bool) -> None:
-        """Take one fragment in the order of checks: object, after the finish, index, ID, type, function, name, arguments."""
+        """Take one fragment in the order of checks: object, after the finish, index, ID, type, function,
+        name, arguments."""
         self.fragments += 1
         if type(fragment) is not dict and not isinstance(fragment, dict):
             self._refuse_whole("fragment.invalid", "fragment", event, None, None)

@@ -37,6 +37,7 @@ def _load() -> dict[str, Category]:
 
 CATEGORIES: MappingProxyType[str, Category] = MappingProxyType(_load())
 COMPOUND = "TOOL_FRAGMENT_ID"
-"""The category that stood for every identity rejection before the repair; charted as recorded, never split."""
+"""The category that stood for every identity rejection before the repair; charted as recorded, never
+split."""
 HOST_CATEGORY = "authorization.denied"
 """The only category that the assembler never gives: the host decides it after assembly."""

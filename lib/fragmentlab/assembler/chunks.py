@@ -1,7 +1,8 @@
 """One event's data to a chunk, or the category that refuses it.
 
-msgspec decodes; its result counts only where it is proven to be what the exact parser would give: every key of the text
-is accounted for in the decoded objects, so none can have stood twice. Everything else is parsed exactly.
+msgspec decodes; its result counts only where it is proven to be what the exact parser would give: every key
+of the text is accounted for in the decoded objects, so none can have stood twice. Everything else is parsed
+exactly.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from fragmentlab.assembler import strictjson
 from fragmentlab.assembler.limits import Limits
 
 DECIDING_KEYS = frozenset(
-    "id index choices delta tool_calls function name arguments finish_reason native_finish_reason function_call error "
-    "type text object usage".split()
+    "id index choices delta tool_calls function name arguments finish_reason native_finish_reason "
+    "function_call error type text object usage".split()
 )
-"""Keys that may stand only once in the root, a choice, a delta, a fragment and its function (DESIGN section 4)."""
+"""Keys that may stand only once in the root, a choice, a delta, a fragment and its function (DESIGN section
+4)."""
 
 _KNOWN_NESTING = 6
-"""Root, choice, delta, fragment and function, and one empty object: all that can be open besides arrays where every
-key is accounted for."""
+"""Root, choice, delta, fragment and function, and one empty object: all that can be open besides arrays
+where every key is accounted for."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -36,7 +38,8 @@ class Refused(Exception):
 
 
 def decode_chunk(data: bytes, limits: Limits) -> dict[str, Any]:
-    """Return the chunk object of one event's data; raise Refused in the order UTF-8, JSON, object, depth, duplicate keys."""
+    """Return the chunk object of one event's data; raise Refused in the order UTF-8, JSON, object, depth,
+    duplicate keys."""
     try:
         chunk = _decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -49,8 +52,9 @@ def decode_chunk(data: bytes, limits: Limits) -> dict[str, Any]:
 def _is_accounted(chunk: dict[str, Any], data: bytes, depth: int) -> bool:
     """Whether the text holds no more keys than the decoded objects, is valid UTF-8 and not too deep.
 
-    Every key of the text ends in `":` unless blanks stand before the colon. Strings may hold `":` too, so what the
-    known strings hold is subtracted; with escapes that could hide there (`\\u00..`) nothing is proven.
+    Every key of the text ends in `":` unless blanks stand before the colon. Strings may hold `":` too, so
+    what the known strings hold is subtracted; with escapes that could hide there (`\\u00..`) nothing is
+    proven.
     """
     keys = len(chunk)
     in_strings = 0
@@ -135,7 +139,8 @@ def _repeats_deciding_key(value: Any) -> bool:
 
 
 def is_complete(data: bytes) -> bool:
-    """Whether the data of an event cut inside its last line is nevertheless one JSON document or the end marker."""
+    """Whether the data of an event cut inside its last line is nevertheless one JSON document or the end
+    marker."""
     if data.strip(b" \t") == b"[DONE]":
         return True
     try:
@@ -146,7 +151,8 @@ def is_complete(data: bytes) -> bool:
 
 
 def _is_joined(text: str) -> bool:
-    """Whether the text is two or more JSON documents or end markers in a row: events that lost their blank lines."""
+    """Whether the text is two or more JSON documents or end markers in a row: events that lost their blank
+    lines."""
     decoder = json.JSONDecoder()
     documents, at = 0, 0
     while at < len(text):

@@ -28,7 +28,8 @@ class Limits:
 
     @classmethod
     def of(cls, overrides: Limits | Mapping[str, int] | None) -> Limits:
-        """Make limits from overrides by name; raise ValueError for an unknown name or no whole number >= 0."""
+        """Make limits from overrides by name; raise ValueError for an unknown name or no whole number >=
+        0."""
         if isinstance(overrides, Limits):
             return overrides
         overrides = dict(overrides or {})

@@ -1,4 +1,5 @@
-"""Validation of the complete proposal: identity, name and arguments of each call (DESIGN section 4, end of the order)."""
+"""Validation of the complete proposal: identity, name and arguments of each call (DESIGN section 4, end of
+the order)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from fragmentlab.assembler.limits import Limits
 
 @dataclass(frozen=True)
 class Tool:
-    """A known tool; ``schema`` is a JSON Schema of its arguments, checked with jsonschema where that is installed."""
+    """A known tool; ``schema`` is a JSON Schema of its arguments, checked with jsonschema where that is
+    installed."""
 
     name: str
     schema: Mapping[str, Any] | bool | None = None
@@ -45,7 +47,8 @@ class Tools:
         )
 
     def satisfies(self, name: str, arguments: Any) -> bool:
-        """Whether the arguments satisfy the tool's schema, if it has one. An unusable schema satisfies nothing."""
+        """Whether the arguments satisfy the tool's schema, if it has one. An unusable schema satisfies
+        nothing."""
         validator = self._validators.get(name)
         if validator is None:
             return True
@@ -104,7 +107,8 @@ def name_faults(name: str, tools: Tools | None) -> Iterator[tuple[str, dict[str,
 
 
 def arguments_faults(text: str, name: str, tools: Tools | None, limits: Limits) -> Iterator[str]:
-    """Yield the categories of a call's joined arguments in the order of checks; what depends on a failed one is left out."""
+    """Yield the categories of a call's joined arguments in the order of checks; what depends on a failed
+    one is left out."""
     if not text:
         yield "proposal.arguments_empty"
         return

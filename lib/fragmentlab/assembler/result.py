@@ -10,8 +10,8 @@ from typing import Any
 class Fault:
     """One bounded diagnostic (DESIGN section 5): no raw argument, ID, name or content is ever in it.
 
-    Ordinals count from 1: ``event`` over events with data, ``fragment`` over the response's fragments, ``call`` over its
-    indices in the order of their first fragment. None means that the fact does not apply.
+    Ordinals count from 1: ``event`` over events with data, ``fragment`` over the response's fragments,
+    ``call`` over its indices in the order of their first fragment. None means that the fact does not apply.
     """
 
     category: str
@@ -59,8 +59,9 @@ class Call:
 
 @dataclass(frozen=True)
 class FragmentRow:
-    """One row of the timeline. ``decision`` is keep, set or reject; ``id_alias`` names the ID known afterwards
-    and ``incoming_alias`` the one the fragment says (A, B, ... in the order of appearance within the response); sizes are UTF-8 bytes that the fragment added."""
+    """One row of the timeline. ``decision`` is keep, set or reject; ``id_alias`` names the ID known
+    afterwards and ``incoming_alias`` the one the fragment says (A, B, ... in the order of appearance within
+    the response); sizes are UTF-8 bytes that the fragment added."""
 
     event: int
     fragment: int
@@ -78,7 +79,8 @@ class FragmentRow:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one response: ``accepted``, ``rejected`` with the first fault's category, or ``no_calls``."""
+    """The outcome of one response: ``accepted``, ``rejected`` with the first fault's category, or
+    ``no_calls``."""
 
     outcome: str
     category: str | None

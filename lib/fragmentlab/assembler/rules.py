@@ -1,7 +1,8 @@
-"""Identity rules as tables, and the invariants that decide whether a table may serve execution (DESIGN section 3).
+"""Identity rules as tables, and the invariants that decide whether a table may serve execution (DESIGN
+section 3).
 
-A table maps (identity, what the fragment says) to one of three actions: ``keep`` leaves the identity as it is, ``set`` takes
-what the fragment says, ``reject:CATEGORY`` refuses the response.
+A table maps (identity, what the fragment says) to one of three actions: ``keep`` leaves the identity as it
+is, ``set`` takes what the fragment says, ``reject:CATEGORY`` refuses the response.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ INVARIANTS = MappingProxyType(
         "null_keeps_nothing": "null keeps only what is established",
     }
 )
-"""Invariant name -> what it demands. That none comes from another index or response holds for every table: a table
-only ever sees one index of one response (wrappers that break this live with the qualification code)."""
+"""Invariant name -> what it demands. That none comes from another index or response holds for every table:
+a table only ever sees one index of one response (wrappers that break this live with the qualification
+code)."""
 
 DEFAULT_RULES = "keep-established"
 
@@ -45,7 +47,8 @@ class RulesError(ValueError):
 
 @dataclass(frozen=True)
 class RuleSet:
-    """A checked rule table; ``violations`` holds (invariant, identity, column) of each cell that breaks one."""
+    """A checked rule table; ``violations`` holds (invariant, identity, column) of each cell that breaks
+    one."""
 
     name: str
     note: str
@@ -92,7 +95,8 @@ def _violations(rules: RuleSet) -> Iterator[tuple[str, str, str]]:
 
 
 def rules_from_json(text: str | bytes) -> RuleSet:
-    """Parse and check a rule table; raise RulesError naming the cell that is missing, impossible or unknown."""
+    """Parse and check a rule table; raise RulesError naming the cell that is missing, impossible or
+    unknown."""
     try:
         data = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):

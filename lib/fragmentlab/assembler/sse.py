@@ -1,7 +1,7 @@
 """Bytes to events: Server-Sent Events by the WHATWG standard, and JSON Lines recordings.
 
-An event is a tuple (type, data, oversized): ``type`` is None without an event field; ``data`` is bytes, or None where the event
-had no data line; ``oversized`` says that the data passed the limit and was dropped.
+An event is a tuple (type, data, oversized): ``type`` is None without an event field; ``data`` is bytes, or
+None where the event had no data line; ``oversized`` says that the data passed the limit and was dropped.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class SSEDecoder(_Lines):
         self._reported = False
 
     def feed(self, data: bytes) -> list[Event]:
-        """Return the events that this read completes, and an oversized one as soon as a line passes the limit."""
+        """Return the events that this read completes, and an oversized one as soon as a line passes the
+        limit."""
         events: list[Event] = []
         lines = self._split(data)
         if self._discarding and lines:
@@ -96,7 +97,8 @@ class SSEDecoder(_Lines):
         return events
 
     def finish(self) -> tuple[list[Event], Event | None, bool]:
-        """Return the events still complete, the one that the body's end cut inside a line, and whether any was cut."""
+        """Return the events still complete, the one that the body's end cut inside a line, and whether any
+        was cut."""
         events: list[Event] = []
         line = self._last_line()
         cut = bool(line) or self._discarding
@@ -179,7 +181,8 @@ class JSONLinesDecoder(_Lines):
         self.comments = 0
 
     def feed(self, data: bytes) -> list[Event]:
-        """Return the events that this read completes, and an oversized one as soon as its line passes the limit."""
+        """Return the events that this read completes, and an oversized one as soon as its line passes the
+        limit."""
         lines = self._split(data)
         if self._discarding and lines:
             self._discarding = False

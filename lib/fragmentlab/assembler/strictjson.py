@@ -1,7 +1,7 @@
 """Exact JSON: what two parsers could read differently is seen, at any depth, in linear time.
 
-Python's own parser does the work where the text is shallow and its numbers are plain; a parser without recursion does it
-everywhere else. Both give the same values.
+Python's own parser does the work where the text is shallow and its numbers are plain; a parser without
+recursion does it everywhere else. Both give the same values.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ class RepeatingDict(dict[str, Any]):
 
 @dataclass
 class Document:
-    """A parsed text: ``depth`` counts open arrays and objects (``{}`` is 1; where ``depth`` is below 101 it may be an
-    upper bound); ``repeats`` says that some object has a key twice, ``lone_surrogate`` that some string holds half a pair,
-    ``wide_number`` that a number has more digits than asked or is outside a double's range."""
+    """A parsed text: ``depth`` counts open arrays and objects (``{}`` is 1; where ``depth`` is below 101 it
+    may be an upper bound); ``repeats`` says that some object has a key twice, ``lone_surrogate`` that some
+    string holds half a pair, ``wide_number`` that a number has more digits than asked or is outside a
+    double's range."""
 
     value: Any
     depth: int

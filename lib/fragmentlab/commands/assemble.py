@@ -1,4 +1,5 @@
-"""``fragmentlab assemble FILE``: one recorded stream to an outcome (exit 0 accepted or no_calls, 1 rejected)."""
+"""``fragmentlab assemble FILE``: one recorded stream to an outcome (exit 0 accepted or no_calls, 1
+rejected)."""
 
 from __future__ import annotations
 
@@ -152,8 +153,8 @@ def timeline_lines(rows: tuple[FragmentRow, ...]) -> Iterator[str]:
 
 def _alike(row: FragmentRow) -> tuple[object, ...]:
     return (
-        row.index, row.incoming_kind, row.incoming_alias, row.previous_identity, row.next_identity, row.id_alias,
-        row.decision, row.category,
+        row.index, row.incoming_kind, row.incoming_alias, row.previous_identity, row.next_identity,
+        row.id_alias, row.decision, row.category,
     )  # fmt: skip
 
 

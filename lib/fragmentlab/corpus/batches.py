@@ -41,7 +41,8 @@ class Batch:
         ).hexdigest()
 
     def streams(self) -> Iterator[Stream]:
-        """Yield every stream in order; raise InputError where a part is missing, altered or not in the format."""
+        """Yield every stream in order; raise InputError where a part is missing, altered or not in the
+        format."""
         for part in self.manifest["parts"]:
             path = self.path / part["file"]
             read = _parquet_records if path.suffix == ".parquet" else _jsonl_records
@@ -205,7 +206,8 @@ def write_batch(
 ) -> Path:
     """Write a batch beside ``out`` and rename it into place when complete; return its folder.
 
-    ``extra`` adds fields to batch.json. Raises InputError where ``out`` exists or cannot be written; nothing is left then.
+    ``extra`` adds fields to batch.json. Raises InputError where ``out`` exists or cannot be written;
+    nothing is left then.
     """
     out = Path(out)
     if out.exists() or out.is_symlink():
@@ -251,7 +253,8 @@ def _umask() -> int:
 
 
 def record_of(stream: Stream) -> dict[str, Any]:
-    """Return the stream record of DESIGN section 7: ``body`` where it is UTF-8 text, otherwise ``body_base64``."""
+    """Return the stream record of DESIGN section 7: ``body`` where it is UTF-8 text, otherwise
+    ``body_base64``."""
     record = {name: getattr(stream, name) for name in _RECORD_FIELDS}
     try:
         return record | {"body": stream.body.decode()}
@@ -262,7 +265,8 @@ def record_of(stream: Stream) -> dict[str, Any]:
 def _write_jsonl(path: Path, streams: Iterable[Stream]) -> int:
     count = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for count, stream in enumerate(streams, 1):
+        for stream in streams:
+            count += 1
             file.write(json.dumps(record_of(stream), ensure_ascii=False) + "\n")
     return count
 
@@ -277,7 +281,8 @@ def _write_parquet(path: Path, streams: Iterable[Stream]) -> int:
     count = 0
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         rows: list[dict[str, Any]] = []
-        for count, stream in enumerate(streams, 1):
+        for stream in streams:
+            count += 1
             row = {name: getattr(stream, name) for name in _RECORD_FIELDS} | {"body": stream.body}
             rows.append(row | {"tools": None if stream.tools is None else json.dumps(stream.tools)})
             if len(rows) == _ROWS:

@@ -1,4 +1,5 @@
-"""Names that may be shown: reviewed public ones as they are, every other one as an alias (DESIGN section 5)."""
+"""Names that may be shown: reviewed public ones as they are, every other one as an alias (DESIGN section
+5)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def is_public(kind: str, name: str) -> bool:
 
 
 class NameAliases:
-    """Shown names of one table or batch: ``provider-1``, ``model-3`` for what is not public, in the order first met."""
+    """Shown names of one table or batch: ``provider-1``, ``model-3`` for what is not public, in the order
+    first met."""
 
     def __init__(self) -> None:
         self._aliases: dict[tuple[str, str], str] = {}

@@ -13,7 +13,8 @@ _MAX_BYTES = 1 << 16
 
 
 def find_rules(name_or_file: str) -> RuleSet:
-    """Return a shipped rule set by name, or the one in a file; raise InputError naming what is wrong with it."""
+    """Return a shipped rule set by name, or the one in a file; raise InputError naming what is wrong with
+    it."""
     if name_or_file in SHIPPED:
         return SHIPPED[name_or_file]
     shown = for_terminal(name_or_file)

@@ -23,7 +23,8 @@ _FIELD_LINE = re.compile(rb"(?:^|[\r\n])(?:\xef\xbb\xbf)?(?:data|event|id|retry)
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream of a batch: ``body`` as recorded; ``tools`` the known tools or None; ``pair`` names a control and its target."""
+    """A stream of a batch: ``body`` as recorded; ``tools`` the known tools or None; ``pair`` names a
+    control and its target."""
 
     id: str
     body: bytes
@@ -63,7 +64,8 @@ def framing_of(body: bytes) -> Framing:
 def read_stream_file(path: str | Path) -> Stream:
     """Read one recorded stream from a file, or from standard input for ``-``.
 
-    Raises InputError where it is missing, a directory, unreadable, empty, binary or larger than MAX_FILE_BYTES.
+    Raises InputError where it is missing, a directory, unreadable, empty, binary or larger than
+    MAX_FILE_BYTES.
     """
     body = _read_bounded(str(path))
     if not body:
@@ -102,7 +104,8 @@ def _read_bounded(path: str) -> bytes:
         raise InputError(f"{_shown(path)} cannot be read: the path is not valid") from None
     if len(body) > MAX_FILE_BYTES:
         raise InputError(
-            f"{_shown(path)} is larger than {MAX_FILE_BYTES >> 20} MiB, more than one response; split it into streams"
+            f"{_shown(path)} is larger than {MAX_FILE_BYTES >> 20} MiB, more than one response; "
+            "split it into streams"
         )
     return body
 
