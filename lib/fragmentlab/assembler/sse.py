@@ -10,6 +10,7 @@ from typing import Protocol
 
 Event = tuple[bytes | None, bytes | None, bool]
 _BOM = b"\xef\xbb\xbf"
+_LONGEST_FIELD = len(b"event")
 
 
 class Decoder(Protocol):
@@ -165,9 +166,10 @@ class SSEDecoder(_Lines):
 
 
 def _value_size(line: bytes | bytearray) -> int:
-    colon = line.find(b":")
+    """Bytes after the colon; all of them where the name is longer than any known field's. Never shrinks as a line grows."""
+    colon = line.find(b":", 0, _LONGEST_FIELD + 1)
     if colon < 0:
-        return len(line)
+        return len(line) if len(line) > _LONGEST_FIELD else 0
     return len(line) - colon - (2 if line[colon + 1 : colon + 2] == b" " else 1)
 
 
