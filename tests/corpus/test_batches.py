@@ -1,0 +1,125 @@
+"""Batches: written whole or not at all, read one stream at a time, and never silently altered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fragmentlab.assembler import assemble
+from fragmentlab.corpus.batches import Batch, open_batch, write_batch
+from fragmentlab.corpus.streams import Stream, stream_id
+from fragmentlab.errors import InputError
+
+BODIES = (b'data: {"choices":[]}\n\n', b"data: \xff\n\n", 'data: {"a":"\u2028é"}\r\n\r\n'.encode())
+
+
+def streams() -> Iterator[Stream]:
+    for number, body in enumerate(BODIES):
+        yield Stream(
+            stream_id(body),
+            body,
+            "openai",
+            None,
+            f"m{number}",
+            ("a", {"name": "b", "schema": {}}),
+            end="clean",
+        )
+
+
+def write(out: Path, **options: object) -> Batch:
+    facts = {"name": "n", "evidence": "captured", "provenance": "here", "licence": "MIT", "scrubbed": False}
+    return open_batch(write_batch(out, streams(), **(facts | options)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("parquet", [False, True])
+def test_what_is_written_is_read(tmp_path: Path, parquet: bool) -> None:
+    """JSONL and Parquet parts give every stream back, bytes that are not UTF-8 included."""
+    batch = write(tmp_path / "b", parquet=parquet)
+    assert list(batch.streams()) == list(streams())
+    assert batch.count == 3
+    assert batch.stream(stream_id(BODIES[1])).body == BODIES[1]
+
+
+@pytest.mark.parametrize("parquet", [False, True])
+def test_an_altered_part_is_found(tmp_path: Path, parquet: bool) -> None:
+    """One flipped byte anywhere in a part is InputError, whatever it hits."""
+    batch = write(tmp_path / "b", parquet=parquet)
+    part = batch.path / batch.manifest["parts"][0]["file"]
+    original = part.read_bytes()
+    for at in range(0, len(original), max(1, len(original) // 40)):
+        part.write_bytes(original[:at] + bytes([original[at] ^ 1]) + original[at + 1 :])
+        with pytest.raises(InputError):
+            batch.verify()
+    part.write_bytes(original[:-20])
+    with pytest.raises(InputError):
+        batch.verify()
+    part.unlink()
+    with pytest.raises(InputError, match="No such file"):
+        batch.verify()
+
+
+def test_nothing_is_left_of_a_batch_that_failed(tmp_path: Path) -> None:
+    """A source that fails midway leaves no folder behind, and an existing one is never overwritten."""
+
+    def failing() -> Iterator[Stream]:
+        yield next(streams())
+        raise InputError("the source ended early")
+
+    facts = {"name": "n", "evidence": "captured", "provenance": "", "licence": "", "scrubbed": True}
+    with pytest.raises(InputError, match="ended early"):
+        write_batch(tmp_path / "b", failing(), **facts)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+    write(tmp_path / "b")
+    with pytest.raises(InputError, match="exists"):
+        write(tmp_path / "b")
+
+
+def test_a_batch_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """A file where a folder is needed is one clear line."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InputError, match="cannot be written"):
+        write(tmp_path / "file" / "b")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"schema": "other"}, "schema"),
+        ({"evidence": "rumour"}, "evidence"),
+        ({"count": None, "parts": None}, "wrong type"),
+        ({"parts": [{"file": "../x", "sha256": "", "count": 0}]}, "outside"),
+        ({"parts": [{"file": "x"}]}, "a part needs"),
+    ],
+)
+def test_a_bad_manifest_is_named(tmp_path: Path, change: dict[str, object], word: str) -> None:
+    """Each fault of batch.json is said in one line."""
+    batch = write(tmp_path / "b")
+    (batch.path / "batch.json").write_text(json.dumps(batch.manifest | change))
+    with pytest.raises(InputError, match=word):
+        open_batch(batch.path)
+
+
+@pytest.mark.parametrize("name", ["missing", "missing/too", ""])
+def test_an_unknown_batch_is_named(name: str) -> None:
+    """A name that is no batch is one clear line."""
+    with pytest.raises(InputError):
+        open_batch(name)
+
+
+def test_the_local_captures_hold_their_pairs() -> None:
+    """The committed captures keep 13 pairs, 122 null continuations, and identical calls within a pair."""
+    pairs: dict[str, list[tuple[int, list[tuple[str, str]]]]] = {}
+    for stream in open_batch("captured-local").streams():
+        assert stream.id == stream_id(stream.body)
+        if stream.pair:
+            result = assemble(stream.body, tools=stream.tools, end=stream.end, diagnose=True)
+            assert result.outcome == "accepted"
+            calls = [(call.name, call.arguments) for call in result.calls]
+            pairs.setdefault(stream.pair, []).append((result.counts["null_continuations"], calls))
+    assert len(pairs) == 13
+    assert all(len(pair) == 2 and pair[0][1] == pair[1][1] for pair in pairs.values())
+    assert all(min(nulls for nulls, _ in pair) == 0 for pair in pairs.values())
+    assert sum(nulls for pair in pairs.values() for nulls, _ in pair) == 122
