@@ -1,0 +1,110 @@
+"""The kit's own assembler as a subject, under any rule table, and engines that share its interface."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from fragmentlab import __version__
+from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Limits, Result, RuleSet, assemble
+from fragmentlab.subjects.interface import Case, Observation, RawCall
+
+LISTED_FAULTS = 100
+"""Faults that a run keeps of one stream; a hostile stream could hold millions."""
+
+
+class Engine(Protocol):
+    """What a counterfactual offers: the signature of ``fragmentlab.assembler.assemble``."""
+
+    def assemble(self, body: bytes, **options: Any) -> Result: ...
+
+
+class AssemblerSubject:
+    """This assembler under a rule table. The outcome is that of the mode that serves execution; where it refuses, a
+    second, diagnosing pass lists every fault."""
+
+    ordered = False
+
+    def __init__(self, rules: RuleSet) -> None:
+        self._rules = rules
+        self._is_reference = SHIPPED[DEFAULT_RULES] == rules
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        return {
+            "kind": "assembler",
+            "name": "fragmentlab.assembler",
+            "version": __version__,
+            "rules": self._rules.name,
+            "executable": self._rules.executable,
+        }
+
+    def observe(self, case: Case) -> Observation:
+        options = {"rules": self._rules, "tools": case.tools, "framing": case.framing, "end": case.end}
+        started = time.perf_counter()
+        result = assemble(case.body, limits=case.limits, **options)  # type: ignore[arg-type]
+        seconds = time.perf_counter() - started
+        whole = result
+        if result.outcome == "rejected":
+            whole = assemble(case.body, limits=listing(case.limits), diagnose=True, **options)  # type: ignore[arg-type]
+        return Observation(
+            result.outcome,
+            result.category,
+            whole.faults,
+            raw_calls(result),
+            seconds,
+            whole if self._is_reference else None,
+        )
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+class EngineSubject:
+    """An engine with the assembler's interface, such as a counterfactual. It may carry state, so each case is put to
+    it once and in order."""
+
+    ordered = True
+
+    def __init__(self, name: str, engine: Engine) -> None:
+        self._name, self._engine = name, engine
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        return {
+            "kind": "counterfactual",
+            "name": "fragmentlab.assembler, made wrong on purpose",
+            "version": __version__,
+            "rules": self._name,
+            "executable": False,
+        }
+
+    def observe(self, case: Case) -> Observation:
+        started = time.perf_counter()
+        result = self._engine.assemble(
+            case.body,
+            tools=case.tools,
+            limits=listing(case.limits),
+            framing=case.framing,
+            end=case.end,
+            diagnose=True,
+        )
+        seconds = time.perf_counter() - started
+        return Observation(result.outcome, result.category, result.faults, raw_calls(result), seconds)
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+def listing(limits: Limits) -> Limits:
+    """The case's limits, with no more faults listed than a run keeps and no timeline."""
+    return dataclasses.replace(
+        limits, diagnosed_faults=min(limits.diagnosed_faults, LISTED_FAULTS), timeline_rows=0
+    )
+
+
+def raw_calls(result: Result) -> tuple[RawCall, ...]:
+    """A result's calls as (id, name, arguments), by index."""
+    return tuple((call.id, call.name, call.arguments) for call in result.calls)

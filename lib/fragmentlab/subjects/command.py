@@ -1,0 +1,126 @@
+"""Anyone's gateway as a subject: ``--exec CMD`` (DESIGN section 8), one process a stream or one for all of them.
+
+One process a stream: the bytes of the stream on standard input, then its end; the answer on standard output; exit
+status 0 or 1. How the transport ended and which tools are known stand in the environment (``FRAGMENTLAB_END``,
+``FRAGMENTLAB_TOOLS``, ``FRAGMENTLAB_LIMITS``, the last two JSON).
+
+Long-lived: for each stream one line of JSON, ``{"length": BYTES, "end": ..., "tools": ..., "limits": ...}``, and that
+many bytes; for each the answer on one line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fragmentlab.assembler import Limits
+from fragmentlab.errors import InputError
+from fragmentlab.subjects.answer import failed, read_answer
+from fragmentlab.subjects.interface import Case, Observation
+from fragmentlab.subjects.process import Bounds, Child, Ended
+
+_MAX_VARIABLE_BYTES = 100_000
+
+
+def parse_command(command: str) -> tuple[str, ...]:
+    """Split a command line as a shell would, without running one; raise InputError where it cannot be started."""
+    try:
+        argv = shlex.split(command)
+    except ValueError:
+        raise InputError("--exec: a quotation in the command is not closed") from None
+    if not argv:
+        raise InputError("--exec needs a command")
+    if shutil.which(argv[0]) is None:
+        raise InputError("--exec: the command's program is not found or not executable; give its path")
+    return tuple(argv)
+
+
+class CommandSubject:
+    """A command; its output is compared and dropped. ``categories`` are those of its own that it may name."""
+
+    ordered = False
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        long_lived: bool = False,
+        bounds: Bounds | None = None,
+        categories: frozenset[str] = frozenset(),
+    ) -> None:
+        self._argv, self._long_lived = tuple(argv), long_lived
+        self._bounds, self._categories = bounds or Bounds(), categories
+        self._child: Child | None = None
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        return {
+            "kind": "command",
+            "name": "a command",
+            "mode": "long-lived" if self._long_lived else "one process a stream",
+            "limits": asdict(self._bounds),
+        }
+
+    def observe(self, case: Case) -> Observation:
+        started = time.perf_counter()
+        context = _context(case)
+        try:
+            if self._long_lived:
+                header = json.dumps({"length": len(case.body), **context}).encode() + b"\n"
+                output = self._exchange(header + case.body)
+            else:
+                output = self._once(case.body, _environment(context))
+        except Ended as ended:
+            return failed(ended.category, time.perf_counter() - started)
+        return read_answer(output, time.perf_counter() - started, self._categories)
+
+    def close(self) -> None:
+        """Kill the long-lived process."""
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
+
+    def _once(self, body: bytes, environment: Mapping[str, str]) -> bytes:
+        self._child = self._start(environment)
+        try:
+            return self._child.answer(body, last=True)
+        finally:
+            self.close()
+
+    def _exchange(self, data: bytes) -> bytes:
+        if self._child is None:
+            self._child = self._start({})
+        try:
+            return self._child.answer(data, last=False)
+        except BaseException:
+            # What it would say next could belong to this stream; the next one gets a new process.
+            self.close()
+            raise
+
+    def _start(self, environment: Mapping[str, str]) -> Child:
+        try:
+            return Child(self._argv, environment, self._bounds)
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else "the system refused"
+            raise InputError(f"--exec: the command cannot be started: {reason}") from None
+
+
+def _context(case: Case) -> dict[str, Any]:
+    defaults = asdict(Limits())
+    changed = {name: value for name, value in asdict(case.limits).items() if value != defaults[name]}
+    return {"end": case.end, "tools": None if case.tools is None else list(case.tools), "limits": changed}
+
+
+def _environment(context: Mapping[str, Any]) -> dict[str, str]:
+    variables = {"FRAGMENTLAB_END": context["end"], "FRAGMENTLAB_LIMITS": json.dumps(context["limits"])}
+    tools = json.dumps(context["tools"])
+    # The system bounds one variable; without it the subject sees unknown tools.
+    if len(tools) < _MAX_VARIABLE_BYTES:
+        variables["FRAGMENTLAB_TOOLS"] = tools
+    return variables
