@@ -14,12 +14,23 @@ HELP = "run the notebooks and render an HTML report"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", default="reports", metavar="DIR", help="folder of the report (default: reports)")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="NN", help="a notebook's number or name; may be repeated"
+        "--out", default="reports", metavar="DIR", help="folder of the report (default: reports)"
     )
     parser.add_argument(
-        "-p", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help="set a declared parameter"
+        "--only",
+        action="append",
+        default=[],
+        metavar="NN",
+        help="a notebook's number or name; may be repeated",
+    )
+    parser.add_argument(
+        "-p",
+        dest="parameters",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a declared parameter",
     )
     parser.add_argument("--notebooks", metavar="DIR", help="folder of notebooks (default: the repository's)")
 
@@ -27,7 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from fragmentlab.reports.build import build_report, plan_report
 
-    plan = plan_report(args.notebooks, [key for only in args.only for key in only.split(",")], args.parameters)
+    plan = plan_report(
+        args.notebooks, [key for only in args.only for key in only.split(",")], args.parameters
+    )
     out = _writable_folder(args.out)
     try:
         with tempfile.TemporaryDirectory(prefix="fragmentlab-") as scratch:
@@ -49,5 +62,7 @@ def _writable_folder(option: str) -> Path:
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"0")
     except (OSError, ValueError):
-        raise InputError(f"cannot write to the output folder {for_terminal(option)}; choose another with --out") from None
+        raise InputError(
+            f"cannot write to the output folder {for_terminal(option)}; choose another with --out"
+        ) from None
     return folder

@@ -25,8 +25,8 @@ class Plan:
 def plan_report(folder: str | None, only: Sequence[str], assignments: Sequence[str]) -> Plan:
     """Choose the notebooks and give each the parameters that it declares.
 
-    Raises InputError for a missing folder, an unknown notebook, and a parameter that no chosen notebook declares or
-    whose text does not fit the declared type.
+    Raises InputError for a missing folder, an unknown notebook, and a parameter that no chosen notebook
+    declares or whose text does not fit the declared type.
     """
     available = list_notebooks(notebooks_folder(folder))
     chosen = select_notebooks(available, list(only))
@@ -36,12 +36,15 @@ def plan_report(folder: str | None, only: Sequence[str], assignments: Sequence[s
     for notebook in chosen:
         own = declared[notebook.name]
         values = {name: typed(own[name], text) for name, text in given.items() if name in own}
-        jobs.append(Job(notebook, values, {name: shown(p, values.get(name, p.default)) for name, p in own.items()}))
+        jobs.append(
+            Job(notebook, values, {name: shown(p, values.get(name, p.default)) for name, p in own.items()})
+        )
     return Plan(jobs, declared, len(available))
 
 
 def build_report(plan: Plan, out: Path, scratch: Path, say: Callable[[str], None]) -> int:
-    """Run the plan's notebooks, write a page and an executed notebook each, then the index; return how many failed."""
+    """Run the plan's notebooks, write a page and an executed notebook each, then the index; return how
+    many failed."""
     say(f"{len(plan.jobs)} notebooks to run")
     ended: list[Execution] = []
 

@@ -63,9 +63,9 @@ def select_notebooks(notebooks: list[Notebook], only: list[str]) -> list[Noteboo
 
 def find_notebook(name: str) -> Path:
     """The file of the notebook that a kernel is running, by its name without ``.ipynb``."""
-    folders = [os.environ.get(FOLDER_VARIABLE), REPOSITORY / "notebooks", Path.cwd()]
-    for folder in filter(None, folders):
-        path = Path(folder) / f"{name}.ipynb"
+    given = os.environ.get(FOLDER_VARIABLE)
+    for folder in [*([Path(given)] if given else []), REPOSITORY / "notebooks", Path.cwd()]:
+        path = folder / f"{name}.ipynb"
         if path.is_file():
             return path
     raise InputError(f"the notebook file is not found; set {FOLDER_VARIABLE} to its folder")
@@ -76,7 +76,9 @@ def read_notebook(path: Path) -> dict[str, Any]:
     try:
         notebook = json.loads(path.read_bytes())
         cells = notebook["cells"]
-        if not all(isinstance(cell["cell_type"], str) and isinstance(cell["metadata"], dict) for cell in cells):
+        if not all(
+            isinstance(cell["cell_type"], str) and isinstance(cell["metadata"], dict) for cell in cells
+        ):
             raise TypeError
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{for_terminal(path.name)} is not a readable notebook") from None

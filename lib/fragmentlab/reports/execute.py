@@ -1,7 +1,7 @@
 """Run notebooks headlessly, each in a process of its own, and judge whether each reached its end.
 
-A kernel that dies leaves a cell that says "completed", so a notebook has passed only when its process exited with 0,
-no cell holds an error, and its closing cell left the footer.
+A kernel that dies leaves a cell that says "completed", so a notebook has passed only when its process exited
+with 0, no cell holds an error, and its closing cell left the footer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fragmentlab.reports.catalog import FOLDER_VARIABLE, Notebook, read_notebook
+from fragmentlab.reports.parameters import NOT_SHOWN
 from fragmentlab.reports.sanitize import failures, reached_footer, sanitized, without_outputs
 
 TIME_LIMIT_SECONDS = 1800.0
@@ -27,7 +28,8 @@ _STOP_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Job:
-    """A notebook to run: ``parameters`` for papermill, ``shown`` what may be printed of every declared one."""
+    """A notebook to run: ``parameters`` for papermill, ``shown`` what may be printed of every declared
+    one."""
 
     notebook: Notebook
     parameters: Mapping[str, str | int | float | bool]
@@ -57,8 +59,8 @@ def execute(
 ) -> list[Execution]:
     """Run all jobs, at most ``workers`` at once (default: one a core), and return them in their order.
 
-    ``scratch`` is a private folder; ``done`` is called as each ends. Whatever ends this call ends every process
-    that it started.
+    ``scratch`` is a private folder; ``done`` is called as each ends. Whatever ends this call ends every
+    process that it started.
     """
     waiting = list(enumerate(jobs))
     running: dict[int, _Process] = {}
@@ -130,6 +132,9 @@ class _Process:
             "output": str(self._output),
             "parameters": dict(self._job.parameters),
             "shown": {name: self._job.shown[name] for name in self._job.parameters},
+            "hidden": [
+                value for name, value in self._job.parameters.items() if self._job.shown[name] == NOT_SHOWN
+            ],
         }
 
     def _content(self) -> dict[str, Any]:
@@ -143,8 +148,12 @@ class _Process:
         if error := next(failures(content), None):
             return "; ".join(line.strip() for line in error["traceback"][:2])
         if self._process.returncode != 0:
-            return "the kernel died or could not start" if self._output.is_file() else "the kernel could not start"
+            return "the kernel died" if _has_run(content) else "the kernel could not start"
         return None if reached_footer(content) else "it ended without its closing cell"
+
+
+def _has_run(content: Mapping[str, Any]) -> bool:
+    return any(cell.get("execution_count") for cell in content["cells"])
 
 
 def _environment(job: Job, folder: Path) -> dict[str, str]:

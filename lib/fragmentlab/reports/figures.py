@@ -1,4 +1,5 @@
-"""Figures for notebooks: drawn for light and dark pages, with alt text and a caption that their maker builds from data."""
+"""Figures for notebooks: drawn for light and dark pages, with alt text and a caption that their maker
+builds from data."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import base64
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fragmentlab.display import for_html, for_terminal
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one page style. ``keep``, ``change`` and ``refuse`` are told apart by the colour-blind too, but a
-    figure always carries a second cue (marker, hatch, label)."""
+    """Colours of one page style. ``keep``, ``change`` and ``refuse`` are told apart by the colour-blind
+    too, but a figure always carries a second cue (marker, hatch, label)."""
 
     ink: str
     soft: str
@@ -56,8 +57,8 @@ HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
 class Figure:
     """A figure as one HTML element that carries its own alt text and caption.
 
-    ``draw(axes, theme)`` draws it, once for light and once for dark pages; ``size`` is in inches (the width of a page
-    is 9). Text that is not our own must have passed ``display.for_figure``.
+    ``draw(axes, theme)`` draws it, once for light and once for dark pages; ``size`` is in inches (the width
+    of a page is 9). Text that is not our own must have passed ``display.for_figure``.
     """
 
     def __init__(
@@ -71,19 +72,24 @@ class Figure:
         self.draw, self.alt, self.caption, self.size = draw, alt, caption, size
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/html": self.to_html(), "text/plain": f"Figure: {for_terminal(self.caption)} {for_terminal(self.alt)}"}
+        return {
+            "text/html": self.to_html(),
+            "text/plain": f"Figure: {for_terminal(self.caption)} {for_terminal(self.alt)}",
+        }
 
     def to_html(self) -> str:
         """A figure with both pictures inside; the page's colour scheme chooses."""
         alt, caption = for_html(self.alt), for_html(self.caption)
         return (
-            f'<figure class="fl-figure"><div class="fl-scroll" role="region" tabindex="0" aria-label="{caption}"><picture>'
+            f'<figure class="fl-figure">'
+            f'<div class="fl-scroll" role="region" tabindex="0" aria-label="{caption}"><picture>'
             f'<source media="(prefers-color-scheme: dark)" srcset="{self._picture(DARK)}">'
-            f'<img alt="{alt}" src="{self._picture(LIGHT)}"></picture></div><figcaption>{caption}</figcaption></figure>'
+            f'<img alt="{alt}" src="{self._picture(LIGHT)}"></picture></div>'
+            f"<figcaption>{caption}</figcaption></figure>"
         )
 
     def to_svg(self, theme: Theme) -> bytes:
-        """The picture alone: text as outlines, so that it looks the same everywhere; the same bytes for the same data."""
+        """The picture alone, the same bytes for the same data; its text stays text."""
         import matplotlib
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure as Canvas
@@ -93,17 +99,18 @@ class Figure:
             self.draw(canvas.add_subplot(), theme)
             out = io.BytesIO()
             FigureCanvasSVG(canvas).print_svg(out, metadata={"Date": None, "Creator": None})
-        return out.getvalue()
+        # Verdana has the widths of the font that the layout was made with.
+        return out.getvalue().replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
 
     def _picture(self, theme: Theme) -> str:
         return "data:image/svg+xml;base64," + base64.b64encode(self.to_svg(theme)).decode("ascii")
 
 
-def _style(theme: Theme) -> dict[str, object]:
+def _style(theme: Theme) -> dict[Any, Any]:
     return {
         "font.family": "DejaVu Sans",
         "font.size": 9.5,
-        "svg.fonttype": "path",
+        "svg.fonttype": "none",
         "svg.hashsalt": "fragmentlab",
         "figure.facecolor": "none",
         "axes.facecolor": "none",

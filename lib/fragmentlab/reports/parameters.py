@@ -1,8 +1,9 @@
-"""Parameters of a notebook: declared in its ``parameters`` cell, checked before a kernel starts and again inside it.
+"""Parameters of a notebook: declared in its ``parameters`` cell, checked before a kernel starts and again
+inside it.
 
-A declaration is ``name: type = default  # help``, with ``str``, ``int``, ``float`` or ``bool``. A help text that
-begins with ``[shown]`` marks a string that a report may print; any other string is printed only when it is the
-default, a name that this repository ships, or a stream id, because it may be a path or a tool's name.
+A declaration is ``name: type = default  # help``, with ``str``, ``int``, ``float`` or ``bool``. A help text
+that begins with ``[shown]`` marks a string that a report may print; any other string is printed only when it
+is the default, a name that this repository ships, or a stream id, because it may be a path or a tool's name.
 """
 
 from __future__ import annotations
@@ -24,10 +25,20 @@ from fragmentlab.reports.catalog import code_cells, find_notebook, public_names,
 NOT_SHOWN = "given, not shown"
 _TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-_BELONGS_IN_ENVIRONMENT = {"key", "token", "secret", "password", "credential", "header", "url", "host", "address"}
+_BELONGS_IN_ENVIRONMENT = {
+    "key",
+    "token",
+    "secret",
+    "password",
+    "credential",
+    "header",
+    "url",
+    "host",
+    "address",
+}
 _PLAIN_DATA = (str, int, float, bool, type(None), list, dict, tuple)
 _OF_IPYTHON = re.compile(r"In|Out|__\w*|_+|_[i\d]+|_(dh|ih|oh|exit_code)")
-_STREAM_ID = re.compile(r"[0-9a-f]{8,64}")
+_STREAM_ID = re.compile(r"s-[0-9a-f]{16}")
 _SEEN = "_fragmentlab_seen"
 
 
@@ -45,7 +56,8 @@ class Parameter:
 def declared_parameters(notebook: Path) -> dict[str, Parameter]:
     """Return what the notebook's ``parameters`` cell declares, by name and in order.
 
-    Raises InputError where the cell holds anything but declarations, or declares what belongs in the environment.
+    Raises InputError where the cell holds anything but declarations, or declares what belongs in the
+    environment.
     """
     source = "\n".join(code_cells(read_notebook(notebook), tag="parameters"))
     try:
@@ -60,8 +72,8 @@ def declared_parameters(notebook: Path) -> dict[str, Parameter]:
 def check_parameters(notebook: str, namespace: MutableMapping[str, object]) -> SimpleNamespace:
     """Check a kernel's ``globals()`` against the notebook's declaration and return the checked values.
 
-    ``notebook`` is its file name without ``.ipynb``. Raises InputError, which fails the run, for a name that was
-    injected but never declared, a value of another type, and a declared name that is gone.
+    ``notebook`` is its file name without ``.ipynb``. Raises InputError, which fails the run, for a name that
+    was injected but never declared, a value of another type, and a declared name that is gone.
     """
     declared = declared_parameters(find_notebook(notebook))
     unknown = _undeclared(namespace, declared)
@@ -99,7 +111,8 @@ def typed(parameter: Parameter, text: str) -> str | int | float | bool:
 
 
 def shown(parameter: Parameter, value: str | int | float | bool) -> str:
-    """What a report may print of a value: never a path, a tool's name or anything else that could be private."""
+    """What a report may print of a value: never a path, a tool's name or anything else that could be
+    private."""
     if not isinstance(value, str):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if value == "":
@@ -115,20 +128,30 @@ def _comments(source: str) -> dict[int, str]:
 
 def _declaration(statement: ast.stmt, comments: Mapping[int, str], notebook: str) -> Parameter:
     match statement:
-        case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=kind), value=ast.expr() as literal):
+        case ast.AnnAssign(
+            target=ast.Name(id=name), annotation=ast.Name(id=kind), value=ast.expr() as literal
+        ):
             wanted = _TYPES.get(kind)
         case _:
-            raise InputError(f"{notebook}: the parameters cell may only hold lines like: name: str = 'default'")
+            raise InputError(
+                f"{notebook}: the parameters cell may only hold lines like: name: str = 'default'"
+            )
     try:
         default = ast.literal_eval(literal)
     except ValueError:
         default = None
     if wanted is None or not _fits(default, wanted):
-        raise InputError(f"{notebook}: parameter {name} needs a type (str, int, float, bool) and a default of it")
+        raise InputError(
+            f"{notebook}: parameter {name} needs a type (str, int, float, bool) and a default of it"
+        )
     if _BELONGS_IN_ENVIRONMENT & set(name.lower().split("_")):
-        raise InputError(f"{notebook}: parameter {name} belongs in an environment variable, since parameters are stored")
+        raise InputError(
+            f"{notebook}: parameter {name} belongs in an environment variable, since parameters are stored"
+        )
     help_text = comments.get(statement.end_lineno or 0, "")
-    return Parameter(name, wanted, default, help_text.removeprefix("[shown]").strip(), help_text.startswith("[shown]"))
+    return Parameter(
+        name, wanted, default, help_text.removeprefix("[shown]").strip(), help_text.startswith("[shown]")
+    )
 
 
 def _undeclared(namespace: MutableMapping[str, object], declared: Mapping[str, Parameter]) -> list[str]:
@@ -140,7 +163,10 @@ def _undeclared(namespace: MutableMapping[str, object], declared: Mapping[str, P
     extra = [
         name
         for name, value in namespace.items()
-        if name not in declared and isinstance(value, _PLAIN_DATA) and not _OF_IPYTHON.fullmatch(name) and name != _SEEN
+        if name not in declared
+        and isinstance(value, _PLAIN_DATA)
+        and not _OF_IPYTHON.fullmatch(name)
+        and name != _SEEN
     ]
     first = namespace.setdefault(_SEEN, tuple(extra))
     return [name for name in extra if name in first] if isinstance(first, tuple) else extra
@@ -150,7 +176,8 @@ def _unknown(name: str, declared: Mapping[str, Parameter]) -> str:
     harmless = name.isascii() and name.isidentifier() and len(name) <= 40
     close = difflib.get_close_matches(name, declared, n=1) if harmless else []
     hint = f", did you mean {close[0]}?" if close else ""
-    return f"unknown parameter {name if harmless else '(no valid name)'}{hint} (known: {', '.join(declared) or 'none'})"
+    known = ", ".join(declared) or "none"
+    return f"unknown parameter {name if harmless else '(no valid name)'}{hint} (known: {known})"
 
 
 def _fits(value: object, wanted: type) -> bool:

@@ -22,8 +22,8 @@ class Callout:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         paragraphs = "".join(f"<p>{for_html(line)}</p>" for line in self.details)
         return {
-            "text/html": f'<div class="fl-callout fl-{self.kind}"><p class="fl-headline">{for_html(self.headline)}</p>'
-            f"{paragraphs}</div>",
+            "text/html": f'<div class="fl-callout fl-{self.kind}">'
+            f'<p class="fl-headline">{for_html(self.headline)}</p>{paragraphs}</div>',
             "text/plain": "\n".join(map(for_terminal, [self.headline, *self.details])),
         }
 

@@ -1,7 +1,7 @@
 """Write a notebook back as it is committed: ``python -m fragmentlab.reports.refresh NOTEBOOK...``.
 
-Runs each notebook with its defaults and keeps only the outputs of cells tagged ``nbval-check-output``; everything
-else that a machine or a run leaves in a notebook goes.
+Runs each notebook with its defaults and keeps only the outputs of cells tagged ``nbval-check-output``;
+everything else that a machine or a run leaves in a notebook goes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def committed_form(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """The notebook as git holds it: no counts, no outputs but the checked ones, the same metadata everywhere."""
+    """The notebook as git holds it: no counts, no outputs but the checked ones, the same metadata
+    everywhere."""
     cells = []
     for cell in notebook["cells"]:
         tags = cell["metadata"].get("tags", [])

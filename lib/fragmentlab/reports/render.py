@@ -72,7 +72,9 @@ def notebook_html(page: Page, content: dict[str, Any]) -> str:
     )
     exporter.register_filter("shown", for_html)
     body = {**content, "cells": _without_title(content["cells"])}
-    html, _ = exporter.from_notebook_node(nbformat.reads(json.dumps(body), as_version=4), {"run": page, "version": __version__})
+    html, _ = exporter.from_notebook_node(
+        nbformat.reads(json.dumps(body), as_version=4), {"run": page, "version": __version__}
+    )
     return html
 
 
@@ -81,7 +83,9 @@ def index_html(pages: Sequence[Page], notebooks_in_folder: int) -> str:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES / "fragmentlab"), undefined=jinja2.StrictUndefined, autoescape=False
+        loader=jinja2.FileSystemLoader(_TEMPLATES / "fragmentlab"),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
     )
     environment.filters["shown"] = for_html
     template = environment.get_template("overview.html.j2")
@@ -91,8 +95,10 @@ def index_html(pages: Sequence[Page], notebooks_in_folder: int) -> str:
 def summary(pages: Sequence[Page], notebooks_in_folder: int) -> str:
     """One sentence on how the run went."""
     failed = sum(not page.passed for page in pages)
-    ran = f"{len(pages)} of {notebooks_in_folder} notebooks ran" if len(pages) < notebooks_in_folder else (
-        f"{len(pages)} notebooks ran" if len(pages) > 1 else "One notebook ran"
+    ran = (
+        f"{len(pages)} of {notebooks_in_folder} notebooks ran"
+        if len(pages) < notebooks_in_folder
+        else (f"{len(pages)} notebooks ran" if len(pages) > 1 else "One notebook ran")
     )
     return f"{ran}: {len(pages) - failed} passed, {failed} failed."
 

@@ -1,14 +1,14 @@
 """What may stay in an executed notebook: applied to every save, so that nothing else ever reaches a disk.
 
-Removed: what papermill and the kernel note about paths, times and parameters; raw parameter values; the text that
-libraries write to standard error; messages and source lines of tracebacks, apart from messages of our own
-exceptions, which never quote input. Source: DESIGN section 5, FINDINGS section 5.
+Removed: what papermill and the kernel note about paths, times and parameters; raw parameter values; the text
+that libraries write to standard error; messages and source lines of tracebacks, apart from messages of our
+own exceptions, which never quote input. Source: DESIGN section 5, FINDINGS section 5.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ OWN_EXCEPTIONS = frozenset({"InputError", "ResultDoesNotHold"})
 """Exceptions whose messages this kit writes itself."""
 MESSAGE_LIMIT = 600
 FOOTER_TYPE = "application/vnd.fragmentlab.footer+json"
-"""Output of a notebook's closing cell: without it a notebook did not reach its end, whatever its cells say."""
+"""Output of a notebook's closing cell: without it a notebook did not reach its end, whatever its cells
+say."""
 
 _KEPT_CELL_METADATA = ("tags", "jupyter")
 _KEPT_NOTEBOOK_METADATA = ("kernelspec", "language_info")
@@ -31,10 +32,19 @@ _PACKAGE_LINE = re.compile(r"fragmentlab/((?:[a-z_]+/)*[a-z_]+\.py):(\d+)")
 _EXCEPTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 
 
-def sanitized(notebook: Mapping[str, Any], parameters: Mapping[str, str]) -> dict[str, Any]:
-    """Return the notebook that may be written; ``parameters`` is what may be printed of the injected ones."""
-    metadata = {key: notebook["metadata"][key] for key in _KEPT_NOTEBOOK_METADATA if key in notebook["metadata"]}
-    cells = [_cell(cell, parameters) for cell in notebook["cells"] if not _is_error_marker(cell)]
+def sanitized(
+    notebook: Mapping[str, Any], parameters: Mapping[str, str], hidden: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the notebook that may be written.
+
+    ``parameters`` is what may be printed of the injected ones, ``hidden`` the texts given for others, which
+    our own error messages name: there they are replaced.
+    """
+    metadata = {
+        key: notebook["metadata"][key] for key in _KEPT_NOTEBOOK_METADATA if key in notebook["metadata"]
+    }
+    masks = _spellings(hidden)
+    cells = [_cell(cell, parameters, masks) for cell in notebook["cells"] if not _is_error_marker(cell)]
     return {
         "cells": cells,
         "metadata": metadata,
@@ -70,32 +80,48 @@ def _is_error_marker(cell: Mapping[str, Any]) -> bool:
     return any(tag.startswith("papermill-error-cell") for tag in cell["metadata"].get("tags", []))
 
 
-def _cell(cell: Mapping[str, Any], parameters: Mapping[str, str]) -> dict[str, Any]:
+def _spellings(hidden: Sequence[str]) -> list[str]:
+    spelt = {for_terminal(text) for given in hidden for text in (given, str(Path(given)), Path(given).name)}
+    return sorted((text for text in spelt if len(text) > 1), key=len, reverse=True)
+
+
+def _cell(cell: Mapping[str, Any], parameters: Mapping[str, str], masks: Sequence[str]) -> dict[str, Any]:
     kept = {key: value for key, value in cell.items() if key not in ("metadata", "outputs", "attachments")}
     kept["metadata"] = {key: cell["metadata"][key] for key in _KEPT_CELL_METADATA if key in cell["metadata"]}
     if "injected-parameters" in cell["metadata"].get("tags", []):
-        kept["source"] = "\n".join(["# Parameters", *(f"# {name}: {value}" for name, value in parameters.items())])
+        kept["source"] = "\n".join(
+            ["# Parameters", *(f"# {name}: {value}" for name, value in parameters.items())]
+        )
     if cell["cell_type"] == "code":
-        kept["outputs"] = [kept_output for output in cell["outputs"] if (kept_output := _output(output))]
+        kept["outputs"] = [
+            kept_output for output in cell["outputs"] if (kept_output := _output(output, masks))
+        ]
     return kept
 
 
-def _output(output: Mapping[str, Any]) -> dict[str, Any] | None:
+def _output(output: Mapping[str, Any], masks: Sequence[str]) -> dict[str, Any] | None:
     match output["output_type"]:
         case "error":
-            return _error(output)
+            return _error(output, masks)
         case "stream" if output["name"] == "stdout":
             return {"output_type": "stream", "name": "stdout", "text": output["text"]}
         case "display_data" | "execute_result":
             data = {kind: output["data"][kind] for kind in _KEPT_OUTPUT_TYPES if kind in output["data"]}
             count = {"execution_count": output["execution_count"]} if "execution_count" in output else {}
-            return {"output_type": output["output_type"], "data": data, "metadata": {}, **count} if data else None
+            return (
+                {"output_type": output["output_type"], "data": data, "metadata": {}, **count}
+                if data
+                else None
+            )
     return None
 
 
-def _error(output: Mapping[str, Any]) -> dict[str, Any]:
+def _error(output: Mapping[str, Any], masks: Sequence[str]) -> dict[str, Any]:
     name = output["ename"] if _EXCEPTION_NAME.fullmatch(output["ename"]) else "Exception"
-    message = for_terminal(output["evalue"])[:MESSAGE_LIMIT] if name in OWN_EXCEPTIONS else ""
+    message = for_terminal(output["evalue"]) if name in OWN_EXCEPTIONS else ""
+    for text in masks:
+        message = message.replace(text, "(as given)")
+    message = message[:MESSAGE_LIMIT]
     where = list(dict.fromkeys(_places(output["traceback"])))
     summary = f"{name}: {message}" if message else f"{name} (its message may quote data and is not shown)"
     return {"output_type": "error", "ename": name, "evalue": message, "traceback": [summary, *where]}

@@ -1,4 +1,5 @@
-"""Accessible tables for notebooks: HTML with caption and headers, the same as aligned text for terminals and tests."""
+"""Accessible tables for notebooks: HTML with caption and headers, the same as aligned text for terminals
+and tests."""
 
 from __future__ import annotations
 
@@ -28,12 +29,15 @@ Cell = str | int | float | Badge | None
 
 
 class Table:
-    """Rows under named columns; every cell is escaped, ``None`` is shown as a dash, numbers are aligned right.
+    """Rows under named columns; every cell is escaped, ``None`` is shown as a dash, numbers are aligned
+    right.
 
     At most ``ROW_LIMIT`` rows are shown; a last line then says how many were left out.
     """
 
-    def __init__(self, caption: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], note: str = "") -> None:
+    def __init__(
+        self, caption: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], note: str = ""
+    ) -> None:
         self.caption, self.columns, self.note = caption, list(columns), note
         self.rows = [list(row) for row in rows]
 
@@ -58,18 +62,15 @@ class Table:
     def to_html(self) -> str:
         """A captioned HTML table inside a focusable region that scrolls on narrow screens."""
         numeric = [' class="fl-num"' if self._is_numeric(i) else "" for i in range(len(self.columns))]
-        head = "".join(
-            f'<th scope="col"{cls}>{for_html(title)}</th>' for title, cls in zip(self.columns, numeric, strict=True)
-        )
-        body = "".join(
-            f"<tr>{''.join(_html_cell(cell, cls, i == 0) for i, (cell, cls) in enumerate(zip(row, numeric, strict=True)))}</tr>"
-            for row in self._shown()
-        )
+        titles = zip(self.columns, numeric, strict=True)
+        head = "".join(f'<th scope="col"{attribute}>{for_html(title)}</th>' for title, attribute in titles)
+        body = "".join(_html_row(row, numeric) for row in self._shown())
         notes = "".join(f'<p class="fl-note">{for_html(line)}</p>' for line in self._notes())
         caption = for_html(self.caption)
         return (
-            f'<div class="fl-scroll" role="region" tabindex="0" aria-label="{caption}"><table class="fl-table">'
-            f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{notes}"
+            f'<div class="fl-scroll" role="region" tabindex="0" aria-label="{caption}">'
+            f'<table class="fl-table"><caption>{caption}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{notes}"
         )
 
     def _shown(self) -> list[list[Cell]]:
@@ -82,7 +83,9 @@ class Table:
 
     def _is_numeric(self, column: int) -> bool:
         cells = [row[column] for row in self.rows if row[column] is not None]
-        return bool(cells) and all(isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in cells)
+        return bool(cells) and all(
+            isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in cells
+        )
 
 
 def _text(cell: Cell) -> str:
@@ -93,8 +96,15 @@ def _text(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.3g}" if isinstance(cell, float) else str(cell)
 
 
-def _html_cell(cell: Cell, attribute: str, is_header: bool) -> str:
+def _html_row(row: list[Cell], attributes: list[str]) -> str:
+    tags = ["th", *["td"] * (len(row) - 1)]
+    cells = zip(row, tags, attributes, strict=True)
+    return f"<tr>{''.join(_html_cell(*cell) for cell in cells)}</tr>"
+
+
+def _html_cell(cell: Cell, tag: str, attribute: str) -> str:
     content = for_html(_text(cell))
     if isinstance(cell, Badge):
         content = f'<span class="fl-{cell.kind}">{content}</span>'
-    return f'<th scope="row"{attribute}>{content}</th>' if is_header else f"<td{attribute}>{content}</td>"
+    scope = ' scope="row"' if tag == "th" else ""
+    return f"<{tag}{scope}{attribute}>{content}</{tag}>"

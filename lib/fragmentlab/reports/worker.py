@@ -1,8 +1,9 @@
 """Run one notebook through papermill in this process: ``python -m fragmentlab.reports.worker < job.json``.
 
-A job is ``{"notebook", "output", "parameters", "shown"}``: two paths, the typed values for papermill and what may be
-printed of them. Exit status 0 when every cell ran, 1 when one failed; anything else means that the kernel or this
-process died. Every save passes ``sanitize``, so that the raw notebook never reaches a disk.
+A job is ``{"notebook", "output", "parameters", "shown", "hidden"}``: two paths, the typed values for
+papermill, what may be printed of them, and those that may not be. Exit status 0 when every cell ran, 1 when
+one failed; anything else means that the kernel or this process died. Every save passes ``sanitize``, so that
+the raw notebook never reaches a disk.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class SanitizedFiles:
         return Path(self._job["notebook"]).read_text(encoding="utf-8")
 
     def write(self, text: str, path: str) -> None:
-        clean = sanitized(json.loads(text), self._job["shown"])
+        clean = sanitized(json.loads(text), self._job["shown"], self._job["hidden"])
         output = Path(self._job["output"])
         beside = output.with_suffix(".part")
         beside.write_text(json.dumps(clean, indent=1), encoding="utf-8")
