@@ -1,6 +1,6 @@
 """A second, deliberately plain implementation of the identity rules, written from DESIGN's table and prose.
 
-It shares nothing with the assembler: it works on decoded fragments, one at a time, and stops at the first fault.
+It shares nothing with the assembler: it works on decoded fragments, one at a time, until the first fault.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ _ROWS = {
     "absent": {"omitted": "keep", "null": MISSING, "empty_string": "set", "other_string": "set"},
     "empty": {"omitted": "keep", "null": MISSING, "empty_string": "keep", "other_string": "set"},
     "established": {
-        "omitted": "keep", "null": "keep", "empty_string": CONFLICT, "same_string": "keep", "other_string": CONFLICT,
+        "omitted": "keep",
+        "null": "keep",
+        "empty_string": CONFLICT,
+        "same_string": "keep",
+        "other_string": CONFLICT,
     },
-}  # fmt: skip
+}
 DESIGN_TABLE = {(i, c): action for i, row in _ROWS.items() for c, action in (row | _WRONG_TYPES).items()}
 
 

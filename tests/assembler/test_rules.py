@@ -29,10 +29,16 @@ from tests.assembler.wire import OMITTED, fragment, response
 
 SETUP: dict[str, list[Any]] = {"absent": [OMITTED], "empty": [""], "established": ["A"]}
 SAYS: dict[str, Any] = {
-    "omitted": OMITTED, "null": None, "empty_string": "", "same_string": "A", "other_string": "B", "number": 7,
-    "boolean": True, "array": ["A"], "object": {"id": "A"},
-}  # fmt: skip
-AFTER = {"absent": "absent", "empty": "empty", "established": "established"}
+    "omitted": OMITTED,
+    "null": None,
+    "empty_string": "",
+    "same_string": "A",
+    "other_string": "B",
+    "number": 7,
+    "boolean": True,
+    "array": ["A"],
+    "object": {"id": "A"},
+}
 
 
 def as_json(name: str = DEFAULT_RULES) -> dict[str, Any]:
@@ -68,7 +74,7 @@ def expected_action(rules: str, identity: str, column: str) -> str:
 @pytest.mark.parametrize("rules", SHIPPED)
 @pytest.mark.parametrize(("identity", "column"), CELLS)
 def test_cell(rules: str, identity: str, column: str) -> None:
-    """The table says what DESIGN says, and the assembler does what the table says, with its bounded diagnostic."""
+    """The table says what DESIGN says, and the assembler does that, with its bounded diagnostic."""
     action = SHIPPED[rules].action(identity, column)
     expected = expected_action(rules, identity, column)
     assert action == expected
@@ -83,8 +89,10 @@ def test_cell(rules: str, identity: str, column: str) -> None:
         assert (fault.stage, fault.event, fault.fragment, fault.call) == ("fragment", 2, 2, 1)
         assert (fault.incoming_kind, fault.incoming_empty) == (kind, column == "empty_string")
         assert (fault.previous_identity, fault.next_identity, fault.had_id) == (
-            identity, identity, identity == "established",
-        )  # fmt: skip
+            identity,
+            identity,
+            identity == "established",
+        )
     else:
         after = identity if action == "keep" else {"empty_string": "empty"}.get(column, "established")
         assert row.next_identity == after
@@ -94,7 +102,7 @@ def test_cell(rules: str, identity: str, column: str) -> None:
 @pytest.mark.parametrize(("identity", "column"), CELLS)
 @pytest.mark.parametrize("action", ["keep", "set"])
 def test_invariant_of_each_cell(identity: str, column: str, action: str) -> None:
-    """Each cell set to keep or set breaks exactly the invariants that its meaning breaks, and then is not executable."""
+    """Each cell set to keep or set breaks exactly the invariants that follow from its meaning."""
     data = as_json()
     data["cells"][identity][column] = action
     rules = rules_from_json(json.dumps(data))
@@ -152,6 +160,7 @@ def without_row() -> str:
     return json.dumps(data)
 
 
+ACTION = "cell absent / null has an unknown action"
 BAD = {
     "not JSON": ("{", "not one JSON document"),
     "not UTF-8": (b"\xff", "not one JSON document"),
@@ -168,14 +177,20 @@ BAD = {
     "row of another type": (edited(cells=as_json()["cells"] | {"empty": "keep"}), "the row empty is missing"),
     "unknown identity": (with_cell("known", "null", "keep"), "unknown identity"),
     "unknown column": (with_cell("absent", "string", "keep"), "unknown column in row absent"),
-    "unknown action": (with_cell("absent", "null", "drop"), "cell absent / null has an unknown action"),
-    "action in another case": (with_cell("absent", "null", "Keep"), "cell absent / null has an unknown action"),
-    "action of another type": (with_cell("absent", "null", ["keep"]), "cell absent / null has an unknown action"),
-    "reject without a category": (with_cell("absent", "null", "reject"), "cell absent / null has an unknown action"),
-    "unknown category": (with_cell("empty", "array", "reject:identity.other"), "cell empty / array rejects with an unknown"),
-    "impossible cell": (with_cell("absent", "same_string", "keep"), "cell absent / same_string can never occur"),
-    "other impossible cell": (with_cell("empty", "same_string", "keep"), "cell empty / same_string can never occur"),
-}  # fmt: skip
+    "unknown action": (with_cell("absent", "null", "drop"), ACTION),
+    "action in another case": (with_cell("absent", "null", "Keep"), ACTION),
+    "action of another type": (with_cell("absent", "null", ["keep"]), ACTION),
+    "reject without a category": (with_cell("absent", "null", "reject"), ACTION),
+    "unknown category": (
+        with_cell("empty", "array", "reject:x"),
+        "cell empty / array rejects with an unknown",
+    ),
+    "impossible cell": (with_cell("absent", "same_string", "keep"), "absent / same_string can never occur"),
+    "other impossible cell": (
+        with_cell("empty", "same_string", "set"),
+        "empty / same_string can never occur",
+    ),
+}
 
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD.keys())

@@ -41,11 +41,15 @@ CASES = {
     "field names are exact": (b"Data: x\n data: y\ndata : z\n\n", []),
     "empty data": (b"data:\n\n", []),
     "blank lines only": (b"\n\n\r\r\n\n", []),
-    "U+2028 and U+0085 are no line ends": ("data: a\u2028b\u0085c\x0b\x0c\n\n".encode(), ["a\u2028b\u0085c\x0b\x0c".encode()]),
+    "U+2028 is no line end": ("data: a\u2028b\n\n".encode(), ["a\u2028b".encode()]),
+    "U+0085 and form feed are no line ends": (
+        "data: \u0085c\x0b\x0c\n\n".encode(),
+        ["\u0085c\x0b\x0c".encode()],
+    ),
     "last blank line missing": (b"data: a\n", [b"a"]),
     "cut inside the line": (b"data: a\n\ndata: b", [b"a"]),
     "NUL is data": (b"data: \x00\n\n", [b"\x00"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES.keys())
@@ -63,7 +67,7 @@ def test_event_type(body: bytes) -> None:
 
 
 def test_cut_event_is_apart() -> None:
-    """What the end cut inside a line is returned apart, so that the caller can decide whether it is complete."""
+    """What the end cut inside a line is returned apart: the caller decides whether it is complete."""
     decoder = SSEDecoder(LIMIT)
     assert decoder.feed(b"data: {}") == []
     assert decoder.finish() == ([], (None, b"{}", False), True)
@@ -71,11 +75,29 @@ def test_cut_event_is_apart() -> None:
 
 LINES = st.lists(
     st.sampled_from(
-        ["data: a", "data:b", "data", "data:", "data:  c", "event: ping", "event", "event:error", ": note", "id: 4",
-         "retry: 9", "datum: x", "", "", "", "data: \u2028é😀", ":", "data: {\"a\": 1}"]
+        [
+            "data: a",
+            "data:b",
+            "data",
+            "data:",
+            "data:  c",
+            "event: ping",
+            "event",
+            "event:error",
+            ": note",
+            "id: 4",
+            "retry: 9",
+            "datum: x",
+            "",
+            "",
+            "",
+            "data: \u2028é😀",
+            ":",
+            'data: {"a": 1}',
+        ]
     ),
     max_size=25,
-)  # fmt: skip
+)
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 
 
@@ -92,9 +114,30 @@ def test_second_decoder(lines: list[str], data: st.DataObject, bom: bool) -> Non
 
 @pytest.mark.parametrize("decoder", [SSEDecoder, JSONLinesDecoder])
 @pytest.mark.parametrize("limit", [LIMIT, 12, 0])
-@given(parts=st.lists(st.sampled_from([b"data: ", b"data", b"\r", b"\n", b"\n\n", b"event: ping\n", b":", b"{}", b"x" * 20,
-                                       "é".encode(), b"\xff", b"\xef\xbb\xbf", b" ", b"[DONE]"]), max_size=25),
-       seed=st.integers(0, 1 << 16))  # fmt: skip
+@given(
+    parts=st.lists(
+        st.sampled_from(
+            [
+                b"data: ",
+                b"data",
+                b"\r",
+                b"\n",
+                b"\n\n",
+                b"event: ping\n",
+                b":",
+                b"{}",
+                b"x" * 20,
+                "é".encode(),
+                b"\xff",
+                b"\xef\xbb\xbf",
+                b" ",
+                b"[DONE]",
+            ]
+        ),
+        max_size=25,
+    ),
+    seed=st.integers(0, 1 << 16),
+)
 def test_regrouping(decoder: type, limit: int, parts: list[bytes], seed: int) -> None:
     """Any regrouping of reads gives the same events, comments, cut tail and oversize reports."""
     body = b"".join(parts)

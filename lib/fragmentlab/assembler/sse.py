@@ -89,13 +89,34 @@ class SSEDecoder(_Lines):
         if self._discarding and lines:
             self._discarding = False
             del lines[0]
+        fresh = self._is_fresh()
+        single: bytes | None = None
         for line in lines:
+            if fresh:
+                if single is None:
+                    if line[:6] == b"data: " and len(line) <= self._limit:
+                        single = line
+                        continue
+                elif line:
+                    self._line(single, events)
+                else:
+                    events.append((None, single[6:], False))
+                    single = None
+                    continue
+                single = None
             if line:
                 self._line(line, events)
-            elif self._type is not None or self._data or self._oversized:
+            elif not self._is_fresh():
                 self._dispatch(events)
+            fresh = self._is_fresh()
+        if single is not None:
+            self._line(single, events)
         self._bound_tail(events)
         return events
+
+    def _is_fresh(self) -> bool:
+        """Whether no line of an event stands before the next one."""
+        return self._type is None and not self._data and not self._oversized
 
     def finish(self) -> tuple[list[Event], Event | None, bool]:
         """Return the events still complete, the one that the body's end cut inside a line, and whether any
@@ -106,7 +127,7 @@ class SSEDecoder(_Lines):
         if line and not self._discarding:
             self._line(line, events)
         pending: list[Event] = []
-        if self._type is not None or self._data or self._oversized:
+        if not self._is_fresh():
             self._dispatch(pending)
         if not cut:
             return events + pending, None, False
@@ -166,7 +187,7 @@ class SSEDecoder(_Lines):
 
 
 def _value_size(line: bytes | bytearray) -> int:
-    """Bytes after the colon; all of them where the name is longer than any known field's. Never shrinks as a line grows."""
+    """Bytes after the colon, or the whole of a line of no known field. Never shrinks as the line grows."""
     colon = line.find(b":", 0, _LONGEST_FIELD + 1)
     if colon < 0:
         return len(line) if len(line) > _LONGEST_FIELD else 0
