@@ -10,15 +10,18 @@ from typing import Any, Literal
 
 from fragmentlab.assembler.calls import Calls, FirstFault, Journal
 from fragmentlab.assembler.chunks import Refused, decode_chunk, is_complete
+from fragmentlab.assembler.continuation import Template, template_of
 from fragmentlab.assembler.limits import Limits
 from fragmentlab.assembler.proposal import Tool, Tools, arguments_faults, name_faults
 from fragmentlab.assembler.result import Call, Fault, Result
 from fragmentlab.assembler.rules import DEFAULT_RULES, RuleSet, load_rules
-from fragmentlab.assembler.sse import Decoder, JSONLinesDecoder, SSEDecoder
+from fragmentlab.assembler.sse import Decoder, Event, JSONLinesDecoder, SSEDecoder
 
 End = Literal["clean", "aborted", "unknown"]
 Framing = Literal["sse", "jsonl"]
 _READ = 1 << 20
+_LESSONS = 8
+"""How many templates may be made in a row that no later chunk fits."""
 _CUT_NATIVELY = ("length", "max_tokens", "max_output_tokens")
 _ENVELOPE = frozenset("id object created model system_fingerprint service_tier provider usage error".split())
 _PADDABLE = ("role", "content", "tool_calls", "function_call")
@@ -58,6 +61,8 @@ class Assembler:
         self._response_id: str | None = None
         self._stopped = False
         self._ended = False
+        self._template: Template | None = None
+        self._lessons = 0 if diagnose else _LESSONS
 
     @property
     def fault(self) -> Fault | None:
@@ -78,8 +83,7 @@ class Assembler:
                 if self._stopped:
                     return
                 part = data if len(data) <= _READ else data[start : start + _READ]
-                for event in self._decoder.feed(part):
-                    self._event(*event)
+                self._take(self._decoder.feed(part))
         except FirstFault:
             self._stopped = True
 
@@ -95,6 +99,56 @@ class Assembler:
             with suppress(FirstFault):
                 self._finish(end)
         return self._result()
+
+    def _take(self, events: list[Event]) -> None:
+        """Take events in order; those that differ from a verified one only in their piece of arguments
+        at once."""
+        at = 0
+        while at < len(events):
+            template = self._template
+            if template is not None:
+                pieces = template.pieces(events, at, self._limits.events - self._events)
+                if pieces and self._calls.extend(template.call, pieces):
+                    template.hits += len(pieces)
+                    self._events += len(pieces)
+                    at += len(pieces)
+                    continue
+            self._learn(*events[at])
+            at += 1
+
+    def _retire(self) -> None:
+        """Count what the template's chunks did besides their pieces."""
+        template, self._template = self._template, None
+        if template is None or not template.hits:
+            return
+        self._lessons = _LESSONS
+        self._chunks += template.hits
+        self._calls.fragments += template.hits
+        for name, count in template.effects.items():
+            if name == "null_continuations":
+                self._calls.null_continuations += count * template.hits
+            else:
+                self._tolerances[name] += count * template.hits
+
+    def _learn(self, kind: bytes | None, data: bytes | None, oversized: bool) -> None:
+        """Take an event in full, and make a template of it where its only effect was a piece of arguments."""
+        self._retire()
+        calls, call = self._calls, self._calls.last
+        if not self._lessons or call is None or kind is not None or not data or b'"arguments"' not in data:
+            self._event(kind, data, oversized)
+            return
+        tolerances = self._tolerances.copy()
+        before = (call.id, len(call.names), len(call.arguments) + 1, calls.fragments + 1, self._chunks + 1)
+        nulls = calls.null_continuations
+        self._event(kind, data, oversized)
+        after = (call.id, len(call.names), len(call.arguments), calls.fragments, self._chunks)
+        if before == after and call.id and calls.last is call and not self._finishes:
+            effects = dict(self._tolerances - tolerances)
+            effects.pop("replacement_character", None)
+            if "response_id_changed" not in effects:
+                effects["null_continuations"] = calls.null_continuations - nulls
+                self._lessons -= 1
+                self._template = template_of(data, call, effects)
 
     def _event(self, kind: bytes | None, data: bytes | None, oversized: bool) -> None:
         if data is not None or oversized:
@@ -197,6 +251,7 @@ class Assembler:
             self._report("completion.unknown_finish_reason", "choice")
 
     def _finish(self, end: End) -> None:
+        self._retire()
         events, cut, was_cut = self._decoder.finish()
         for event in events:
             self._event(*event)

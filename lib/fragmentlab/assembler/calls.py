@@ -101,7 +101,7 @@ class Calls:
     """All calls of one response. Nothing outlives it, and nothing is shared between indices."""
 
     def __init__(self, rules: RuleSet, limits: Limits, journal: Journal, tolerances: Counter[str]) -> None:
-        self._cells = {identity: dict(row) for identity, row in rules.cells.items()}
+        self._cells = rules.cells
         self._limits = limits
         self._journal = journal
         self._tolerances = tolerances
@@ -109,6 +109,18 @@ class Calls:
         self.aliases: dict[str, str] = {}
         self.fragments = 0
         self.null_continuations = 0
+        self.last: CallState | None = None
+        """The call that the last fragment belonged to."""
+
+    def extend(self, call: CallState, pieces: list[str]) -> bool:
+        """Add pieces of arguments that are known to be all that their fragments do; False if a limit
+        would be passed."""
+        size = sum(map(_utf8_size, pieces))
+        if call.arguments_bytes + size > self._limits.arguments_bytes:
+            return False
+        for piece in filter(None, pieces):
+            self._add_arguments(call, piece)
+        return True
 
     def add(self, fragment: Any, event: int, finished: bool) -> None:
         """Take one fragment in the order of checks: object, after the finish, index, ID, type, function,
@@ -134,6 +146,7 @@ class Calls:
         self._take(call, fragment, incoming, event)
 
     def _take(self, call: CallState, fragment: dict[str, Any], incoming: Any, event: int) -> None:
+        self.last = call
         known = call.id
         previous = "absent" if known is None else "established" if known else "empty"
         decision = self._identify(call, incoming, previous)
