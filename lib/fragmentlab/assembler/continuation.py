@@ -11,7 +11,6 @@ keys, depth and effect, so nothing but the piece has to be read.
 from __future__ import annotations
 
 import re
-from itertools import islice
 
 import msgspec
 
@@ -51,7 +50,8 @@ class Template:
         before, start, after, needle, tail = self._before, self._start, self._after, self._needle, self._tail
         after_size, tail_at = len(after), -len(tail)
         found: list[str] = []
-        for kind, data, _ in islice(events, at, at + most):
+        for position in range(at, min(len(events), at + most)):
+            kind, data, _ = events[position]
             if kind is not None or not data or not data.startswith(before):
                 break
             end = data.find(needle, start)
@@ -74,7 +74,8 @@ def template_of(data: bytes, call: CallState, effects: dict[str, int]) -> Templa
     """Make a template of a verified text whose only effect was its piece for ``call``.
 
     None where the place of the arguments is not certain: the key must stand once in the text, spelled
-    plainly, and nothing around its value may be escaped, so that no other spelling of it can be the one that counts.
+    plainly, and nothing around its value may be escaped, so that no other spelling of it can be the one that
+    counts.
     """
     found = _ARGUMENTS.search(data)
     if found is None or data.count(b'"arguments"') != 1:
