@@ -1,0 +1,148 @@
+"""Play a scenario end to end: provider, gateway, agent and workspace together, and the
+facts that came of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fragmentlab.assembler import COMPOUND, DEFAULT_RULES, RuleSet
+from fragmentlab.errors import InputError
+from fragmentlab.runtime.agent import Agent, Outcome
+from fragmentlab.runtime.gateway import Gateway, Timeouts
+from fragmentlab.runtime.journal import Journal
+from fragmentlab.runtime.policy import DEFAULT_POLICY, Policy
+from fragmentlab.runtime.provider import Provider
+from fragmentlab.runtime.scenarios import Scenario
+from fragmentlab.runtime.session import Session
+from fragmentlab.runtime.task import REPORT_NAME, Task
+from fragmentlab.runtime.workspace import Workspace
+
+TIMEOUTS = Timeouts(connect=5.0, idle=10.0, total=60.0)
+"""Loopback answers at once; these only bound a scenario that holds the connection."""
+SPARE_TURNS = 4
+
+
+@dataclass(frozen=True)
+class Played:
+    """One scenario, played: facts only. ``report`` is kept for comparing bytes and is never shown."""
+
+    scenario: Scenario
+    outcome: Outcome
+    ids_kept: bool
+    results: tuple[tuple[tuple[int, int], tuple[str, str]], ...]
+    files: tuple[str, ...]
+    report: bytes | None = field(repr=False)
+    bodies: tuple[bytes, ...] = field(repr=False)
+
+    @property
+    def report_sha256(self) -> str | None:
+        return None if self.report is None else hashlib.sha256(self.report).hexdigest()
+
+    @property
+    def streams_null(self) -> bool:
+        """Whether null after an established ID was really met."""
+        return self.outcome.null_continuations > 0
+
+    def unmet(self, rules: RuleSet) -> str | None:
+        """What differs from the scenario's expectation, or None. Under another rule set
+        than the default an identity category may be the compound one, and a null stream
+        may be refused for its null before anything else."""
+        expect, outcome = self.scenario.expect, self.outcome
+        if outcome.status != expect["status"]:
+            return f"ended {outcome.status}, not {expect['status']}"
+        if not self._matches(outcome.category, expect.get("category"), rules):
+            return f"was refused as {outcome.category}, not {expect.get('category')}"
+        if "refusals" in expect and not self._match_all(outcome.refusals, expect["refusals"], rules):
+            return "was refused on the way otherwise than expected"
+        if outcome.status == "refused" and (outcome.effects or self.files):
+            return "had an effect"
+        if self.scenario.kind == "negative" and outcome.executed:
+            return "executed a call"
+        return None
+
+    def differences(self, other: Played) -> list[str]:
+        """In what this one differs from the one that it must repeat; empty where nothing does. A recovery
+        takes more requests and so gets other IDs; all else must be the same."""
+        facts: dict[str, tuple[object, object]] = {
+            "how it ended": (self.outcome.status, other.outcome.status),
+            "report content": (self.report, other.report),
+            "effects": (self.outcome.executed, other.outcome.executed),
+            "files": (self.files, other.files),
+        }
+        if self.scenario.kind != "recovery":
+            facts["identity"] = ((self.ids_kept, self._ids()), (other.ids_kept, other._ids()))
+            facts["tool results"] = (self.results, other.results)
+            facts["requests"] = (self.outcome.requests, other.outcome.requests)
+        return [name for name, (mine, theirs) in facts.items() if mine != theirs]
+
+    def _matches(self, category: str | None, expected: str | None, rules: RuleSet) -> bool:
+        if category == expected:
+            return True
+        if category is None or expected is None or rules.name == DEFAULT_RULES:
+            return False
+        compounded = category == COMPOUND and expected.startswith("identity.")
+        return compounded or (
+            self.streams_null and f"reject:{category}" == rules.action("established", "null")
+        )
+
+    def _match_all(self, refusals: Sequence[str], expected: Sequence[str], rules: RuleSet) -> bool:
+        return len(refusals) == len(expected) and all(
+            self._matches(refusal, wanted, rules) for refusal, wanted in zip(refusals, expected, strict=True)
+        )
+
+    def _ids(self) -> list[tuple[tuple[int, int], str]]:
+        return [(place, call_id) for place, (call_id, _) in self.results]
+
+
+def play(
+    scenario: Scenario,
+    task: Task,
+    provider: Provider,
+    folder: Path,
+    rules: str | RuleSet = DEFAULT_RULES,
+    policy: Policy | None = None,
+    timeouts: Timeouts = TIMEOUTS,
+) -> Played:
+    """Run the task against the scenario over the provider's socket, in a workspace of
+    its own under ``folder``.
+
+    ``policy`` takes the place of the default one and of the scenario's own table. Raises InputError for
+    rules that may not serve execution and for a scenario that cannot be streamed.
+    """
+    if policy is None:
+        policy = DEFAULT_POLICY if scenario.allow is None else DEFAULT_POLICY.allowing(scenario.allow)
+    session = provider.play(scenario, task)
+    workspace = Workspace.create(folder / scenario.name, session.task.sources())
+    gateway = Gateway(provider.address, "scenario", rules=rules, timeouts=timeouts)
+    with Journal(folder / f"{scenario.name}.jsonl") as journal:
+        agent = Agent(
+            gateway, workspace, policy, journal, session.task.pages + len(scenario.turns) + SPARE_TURNS
+        )
+        outcome = agent.run(session.task.prompt())
+    if session.problem:
+        raise InputError(session.problem)
+    return _facts(scenario, session, outcome, workspace)
+
+
+def play_all(
+    scenarios: Sequence[Scenario], task: Task, folder: Path, rules: str | RuleSet = DEFAULT_RULES
+) -> dict[str, Played]:
+    """Play scenarios one after the other on one server; by name, in their order."""
+    with Provider() as provider:
+        return {scenario.name: play(scenario, task, provider, folder, rules) for scenario in scenarios}
+
+
+def _facts(scenario: Scenario, session: Session, outcome: Outcome, workspace: Workspace) -> Played:
+    files = tuple(workspace.reports())
+    return Played(
+        scenario=scenario,
+        outcome=outcome,
+        ids_kept=not session.mismatches and session.arguments_kept and bool(session.results),
+        results=tuple(sorted(session.results.items())),
+        files=files,
+        report=workspace.read_report(REPORT_NAME) if REPORT_NAME in files else None,
+        bodies=tuple(sent.script.body for sent in session.sent),
+    )
