@@ -1,4 +1,5 @@
-"""A command's answer: the object that ``assemble --json --reveal`` prints, read strictly and reduced to bounded facts."""
+"""A command's answer: the object that ``assemble --json --reveal`` prints, read strictly and reduced to
+bounded facts."""
 
 from __future__ import annotations
 

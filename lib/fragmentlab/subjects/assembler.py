@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from fragmentlab import __version__
-from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Limits, Result, RuleSet, assemble
+from fragmentlab.assembler import (
+    DEFAULT_RULES,
+    SHIPPED,
+    End,
+    Framing,
+    Limits,
+    Result,
+    RuleSet,
+    Tool,
+    Tools,
+    assemble,
+)
 from fragmentlab.subjects.interface import Case, Observation, RawCall
 
 LISTED_FAULTS = 100
@@ -18,12 +29,21 @@ LISTED_FAULTS = 100
 class Engine(Protocol):
     """What a counterfactual offers: the signature of ``fragmentlab.assembler.assemble``."""
 
-    def assemble(self, body: bytes, **options: Any) -> Result: ...
+    def assemble(
+        self,
+        body: bytes,
+        *,
+        tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None = None,
+        limits: Limits | Mapping[str, int] | None = None,
+        framing: Framing = "sse",
+        end: End = "unknown",
+        diagnose: bool = False,
+    ) -> Result: ...
 
 
 class AssemblerSubject:
-    """This assembler under a rule table. The outcome is that of the mode that serves execution; where it refuses, a
-    second, diagnosing pass lists every fault."""
+    """This assembler under a rule table. The outcome is that of the mode that serves execution; where it
+    refuses, a second, diagnosing pass lists every fault."""
 
     ordered = False
 
@@ -63,8 +83,8 @@ class AssemblerSubject:
 
 
 class EngineSubject:
-    """An engine with the assembler's interface, such as a counterfactual. It may carry state, so each case is put to
-    it once and in order."""
+    """An engine with the assembler's interface, such as a counterfactual. It may carry state, so each case
+    is put to it once and in order."""
 
     ordered = True
 

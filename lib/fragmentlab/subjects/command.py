@@ -1,11 +1,13 @@
-"""Anyone's gateway as a subject: ``--exec CMD`` (DESIGN section 8), one process a stream or one for all of them.
+"""Anyone's gateway as a subject: ``--exec CMD`` (DESIGN section 8), one process a stream or one for all of
+them.
 
-One process a stream: the bytes of the stream on standard input, then its end; the answer on standard output; exit
-status 0 or 1. How the transport ended and which tools are known stand in the environment (``FRAGMENTLAB_END``,
+One process a stream: the bytes of the stream on standard input, then its end; the answer on standard output;
+exit status 0 or 1. How the transport ended and which tools are known stand in the environment
+(``FRAGMENTLAB_END``,
 ``FRAGMENTLAB_TOOLS``, ``FRAGMENTLAB_LIMITS``, the last two JSON).
 
-Long-lived: for each stream one line of JSON, ``{"length": BYTES, "end": ..., "tools": ..., "limits": ...}``, and that
-many bytes; for each the answer on one line.
+Long-lived: for each stream one line of JSON, ``{"length": BYTES, "end": ..., "tools": ..., "limits": ...}``,
+and that many bytes; for each the answer on one line.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _MAX_VARIABLE_BYTES = 100_000
 
 
 def parse_command(command: str) -> tuple[str, ...]:
-    """Split a command line as a shell would, without running one; raise InputError where it cannot be started."""
+    """Split a command line as a shell would, without running one; raise InputError where it cannot be
+    started."""
     try:
         argv = shlex.split(command)
     except ValueError:

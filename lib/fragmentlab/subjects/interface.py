@@ -13,13 +13,14 @@ FAILED = "failed"
 FAILURES: Mapping[str, str] = {
     "subject.timeout": "the subject gave no answer within its time limit and was killed",
     "subject.memory": "the subject passed its memory limit and was killed",
-    "subject.crashed": "the subject ended by a signal, with an exit status other than 0 and 1, or before its answer",
+    "subject.crashed": "the subject ended by a signal, by a status other than 0 and 1, or before its answer",
     "subject.garbage": "the subject's output is not the JSON object that was asked for",
     "subject.flood": "the subject wrote more than its output limit and was killed",
 }
 """Why a subject has no outcome -> what happened. Nothing that it printed is kept."""
 UNLISTED = "subject.unlisted_category"
-"""Stands for a rejection whose category is neither one of the kit's nor declared: foreign text is never stored."""
+"""Stands for a rejection whose category is neither one of the kit's nor declared: foreign text is never
+stored."""
 UNNAMED = "subject.no_category"
 """Stands for a rejection without a category."""
 
@@ -43,8 +44,8 @@ class Case:
 class Observation:
     """What a subject made of one case. ``calls`` are raw and must not outlive the comparison.
 
-    ``outcome`` is ``accepted``, ``rejected``, ``no_calls`` or ``failed``; ``seconds`` is wall time; ``reading``
-    is the kit's own whole reading of the stream, where the subject made that anyway.
+    ``outcome`` is ``accepted``, ``rejected``, ``no_calls`` or ``failed``; ``seconds`` is wall time;
+    ``reading`` is the kit's own whole reading of the stream, where the subject made that anyway.
     """
 
     outcome: str

@@ -29,7 +29,8 @@ _OUT_OF_MEMORY = (b"MemoryError", b"out of memory", b"OutOfMemory", b"bad_alloc"
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one stream may cost a subject: wall seconds, resident bytes of all its processes, bytes of output."""
+    """What one stream may cost a subject: wall seconds, resident bytes of all its processes, bytes of
+    output."""
 
     seconds: float = 10.0
     memory_bytes: int = 1 << 30
@@ -73,8 +74,8 @@ class Child:
             os.set_blocking(pipe.fileno(), False)
 
     def answer(self, data: bytes, *, last: bool) -> bytes:
-        """Send ``data`` and return the answer: all of the output up to the exit where it is the ``last`` input,
-        otherwise one line. Raises Ended."""
+        """Send ``data`` and return the answer: all of the output up to the exit where it is the ``last``
+        input, otherwise one line. Raises Ended."""
         deadline = time.monotonic() + self._bounds.seconds
         stdin, stdout, stderr = self._pipes
         unsent, output = memoryview(data), bytearray()
@@ -133,7 +134,8 @@ class Child:
         memory = 2 * self._bounds.memory_bytes
         with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
             resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
-            # Address space is no measure (several runtimes reserve far more than they use); data segments are.
+            # Address space is no measure (several runtimes reserve far more than they use); data segments
+            # are.
             resource.prlimit(self.pid, resource.RLIMIT_DATA, (memory, memory))
 
     def _has_exited(self) -> bool:
@@ -207,7 +209,8 @@ class Child:
 
 def _family(pid: int) -> list[int]:
     """The process and its descendants, where the system tells (Linux)."""
-    found, waiting = [], [pid]
+    found: list[int] = []
+    waiting = [pid]
     while waiting and len(found) < 1000:
         current = waiting.pop()
         found.append(current)

@@ -1,0 +1,73 @@
+"""``fragmentlab compare BASE TARGET``: judge a target run against a base run (exit 1 on regression)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from fragmentlab.display import for_terminal
+from fragmentlab.errors import InputError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of DESIGN section 8."""
+    parser.add_argument("base", metavar="BASE", help="a run's folder, its id or a revision label")
+    parser.add_argument("target", metavar="TARGET", help="the run that is judged, named likewise")
+    parser.add_argument(
+        "--runs",
+        metavar="DIR",
+        action="append",
+        help="folder of runs; may be repeated (default: runs, data/runs)",
+    )
+    parser.add_argument("--batches", metavar="a,b", default="", help="judge only these batches")
+    parser.add_argument(
+        "--expectations",
+        metavar="F",
+        help="declared flips (default: expectations.json here, if there is one)",
+    )
+    parser.add_argument(
+        "--propose", metavar="F", help="write what fails as declarations for a reviewer to fill in"
+    )
+    parser.add_argument("--junit", metavar="F", help="write JUnit XML")
+    parser.add_argument("--markdown", metavar="F", help="write Markdown, for a CI summary")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the judgement, write the files asked for, and exit 1 on regression."""
+    from fragmentlab.qualification.comparison import compare_runs
+    from fragmentlab.qualification.expectations import load_expectations, proposal
+    from fragmentlab.qualification.present import to_junit, to_markdown, to_text
+    from fragmentlab.qualification.runs import find_run, runs_folders
+    from fragmentlab.qualification.verdict import judge
+
+    declarations = load_expectations(path) if (path := _expectations(args.expectations)) else []
+    folders = runs_folders(args.runs)
+    base, target = find_run(args.base, folders), find_run(args.target, folders)
+    comparison = compare_runs(base, target, [name for name in args.batches.split(",") if name])
+    judgement = judge(comparison, declarations)
+    print(to_text(judgement))
+    for option, text in ((args.junit, to_junit), (args.markdown, to_markdown)):
+        if option:
+            _write(option, text(judgement))
+    if args.propose:
+        _write(args.propose, proposal(comparison, judgement.undeclared))
+    return 1 if judgement.is_regression else 0
+
+
+def _expectations(option: str | None) -> Path | None:
+    from fragmentlab.qualification.expectations import DEFAULT_FILE
+
+    if option:
+        return Path(option)
+    if not Path(DEFAULT_FILE).is_file():
+        return None
+    print(f"compare: declared flips are taken from {DEFAULT_FILE}", file=sys.stderr)
+    return Path(DEFAULT_FILE)
+
+
+def _write(option: str, text: str) -> None:
+    try:
+        Path(option).write_text(text, encoding="utf-8")
+    except (OSError, ValueError):
+        raise InputError(f"cannot write {for_terminal(option)}") from None

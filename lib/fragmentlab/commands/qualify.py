@@ -1,0 +1,115 @@
+"""``fragmentlab qualify``: record one pass of a subject over batches and vectors; prints the run's folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from fragmentlab.assembler import DEFAULT_RULES
+from fragmentlab.display import for_terminal
+from fragmentlab.errors import InputError
+
+_MIB = 1 << 20
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of DESIGN section 8."""
+    parser.add_argument(
+        "sources",
+        metavar="BATCH|VECTORS",
+        nargs="+",
+        help="a batch's folder or name, a vector file, or a folder of vector files",
+    )
+    parser.add_argument("--revision", metavar="LABEL", required=True, help="which revision was tested")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--rules",
+        metavar="R",
+        help="test the kit's assembler under a rule set, a rules file or a counterfactual "
+        f"(default: {DEFAULT_RULES})",
+    )
+    what.add_argument(
+        "--exec", dest="command_line", metavar="CMD", help="test a command: your gateway, in any language"
+    )
+    what.add_argument("--subject", metavar="NAME", help="test a subject of `fragmentlab subjects list`")
+    parser.add_argument("--runs", metavar="DIR", default="runs", help="folder of runs (default: runs)")
+    parser.add_argument(
+        "--workers", metavar="N", type=_at_least_one, default=1, help="processes (default: 1)"
+    )
+    command = parser.add_argument_group("with --exec")
+    command.add_argument(
+        "--long-lived", action="store_true", help="one process for all streams, which come length-prefixed"
+    )
+    command.add_argument(
+        "--time-limit", metavar="S", type=_positive, default=10.0, help="seconds a stream (default: 10)"
+    )
+    command.add_argument(
+        "--memory-limit", metavar="MIB", type=_at_least_one, default=1024, help="MiB (default: 1024)"
+    )
+    command.add_argument(
+        "--output-limit",
+        metavar="MIB",
+        type=_at_least_one,
+        default=4,
+        help="MiB of output a stream (default: 4)",
+    )
+    command.add_argument(
+        "--categories", metavar="a,b", default="", help="categories of the command's own that runs may record"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record the run and print its folder as the last line."""
+    from pathlib import Path
+
+    from fragmentlab.qualification.record import record_run
+
+    try:
+        folder = record_run(
+            args.sources, args.revision, _choice(args), Path(args.runs), workers=args.workers, say=_say
+        )
+    except KeyboardInterrupt:
+        _say("interrupted: nothing was recorded and nothing is left to remove")
+        raise
+    print(folder)
+    return 0
+
+
+def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]
+    from fragmentlab.qualification.choose import Choice
+    from fragmentlab.qualification.labels import checked_label
+    from fragmentlab.subjects import Bounds, parse_command
+
+    if args.command_line is not None:
+        names = [name for name in args.categories.split(",") if name]
+        return Choice(
+            command=parse_command(args.command_line),
+            long_lived=args.long_lived,
+            bounds=Bounds(args.time_limit, args.memory_limit * _MIB, args.output_limit * _MIB),
+            categories=frozenset(checked_label(name, "a category of --categories") for name in names),
+        )
+    if args.long_lived or args.categories:
+        raise InputError("--long-lived and --categories belong to --exec")
+    if args.subject is not None and args.subject != "assembler":
+        raise InputError("no such subject; see `fragmentlab subjects list`")
+    return Choice(rules=args.rules or DEFAULT_RULES)
+
+
+def _say(line: str) -> None:
+    print(f"qualify: {for_terminal(line)}", file=sys.stderr, flush=True)
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 1 << 20:
+        raise argparse.ArgumentTypeError("must be a whole number of at least 1")
+    return int(text)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 86400:
+        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
+    return value

@@ -1,0 +1,94 @@
+"""``fragmentlab runs list | verify | import``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from fragmentlab.display import for_terminal
+from fragmentlab.errors import InputError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions of DESIGN section 8."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="list the recorded runs")
+    _add_runs(listing, "runs, then data/runs")
+    verify = actions.add_parser("verify", help="prove that no run was altered, dropped or added")
+    _add_runs(verify, "each of runs and data/runs that exists")
+    verify.add_argument("--head", metavar="HASH", help="the hash that the ledger must end with")
+    take = actions.add_parser("import", help="take outcomes that a gateway logged, as evidence `imported`")
+    take.add_argument("log", metavar="LOG", help="JSON Lines: stream or task, time, outcome, category")
+    take.add_argument("--revision", metavar="LABEL", required=True, help="which revision logged them")
+    take.add_argument("--runs", metavar="DIR", default="runs", help="folder of runs (default: runs)")
+
+
+def _add_runs(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--runs", metavar="DIR", action="append", help=f"folder of runs; may be repeated (default: {default})"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one action: 1 where verification found a problem."""
+    if args.action == "import":
+        return _import(args)
+    from fragmentlab.qualification.runs import runs_folders
+
+    folders = runs_folders(args.runs)
+    if not folders:
+        raise InputError(
+            "no folder of runs here; record one with `fragmentlab qualify`, or name it with --runs"
+        )
+    return _list(folders) if args.action == "list" else _verify(folders, args.head)
+
+
+def _list(folders: list[Path]) -> int:
+    from fragmentlab.qualification.ledger import LEDGER
+    from fragmentlab.qualification.runs import list_runs
+
+    for folder in folders:
+        if not (folder / LEDGER).exists() and len(folders) > 1:
+            continue
+        for recorded in list_runs(folder):
+            counts = recorded.header["counts"]
+            tally = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
+            print(for_terminal(f"{recorded.id}  {recorded.header['started']}  {recorded.title}: {tally}"))
+    return 0
+
+
+def _verify(folders: list[Path], head: str | None) -> int:
+    from fragmentlab.qualification.verify import verify_runs
+    from fragmentlab.qualification.writer import leftovers
+
+    if head is not None and len(folders) > 1:
+        raise InputError("--head belongs to one ledger; name its folder with --runs")
+    problems = 0
+    for folder in folders:
+        found = verify_runs(folder, head)
+        shown = for_terminal(str(folder))
+        for problem in found.problems:
+            print(f"{shown}: {problem}")
+        for note in found.notes:
+            print(f"{shown}: note: {note}", file=sys.stderr)
+        if not found.problems:
+            for path in leftovers(folder):
+                print(
+                    f"{shown}: note: left by an interrupted run: {for_terminal(path.name)}", file=sys.stderr
+                )
+            print(f"{shown}: {len(found.entries)} runs, all as recorded; head {found.head or 'none'}")
+        problems += len(found.problems)
+    return 1 if problems else 0
+
+
+def _import(args: argparse.Namespace) -> int:
+    from fragmentlab.qualification.imported import import_log
+
+    folder = import_log(Path(args.log), args.revision, Path(args.runs), say=_say)
+    print(folder)
+    return 0
+
+
+def _say(line: str) -> None:
+    print(f"runs import: {for_terminal(line)}", file=sys.stderr, flush=True)

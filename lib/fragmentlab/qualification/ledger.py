@@ -1,0 +1,144 @@
+"""The ledger of a runs folder: one line a run, each holding the hash of the line before it.
+
+It only ever grows. A new line is written into a copy beside it that is renamed over it, so that no kill and
+no full disk can leave half a line; the folder itself is the lock between writers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fragmentlab.display import for_terminal
+from fragmentlab.errors import InputError
+
+LEDGER = "ledger.jsonl"
+WORKING = ".incomplete-"
+"""How every name begins under which something is still being written."""
+FIRST = "0" * 64
+"""What the first entry names as the hash before it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line: ``number`` counts from 1, ``run`` is the folder's name, ``run_sha256`` the hash of its
+    run.json."""
+
+    number: int
+    previous: str
+    recorded: str
+    run: str
+    run_sha256: str
+    revision: str
+    hash: str
+
+    def line(self) -> bytes:
+        """The entry as it stands in the file."""
+        return _canonical(asdict(self)) + b"\n"
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; a process that ends, however it ends, lets go of it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def scan_ledger(folder: Path) -> tuple[list[Entry], list[str]]:
+    """Return the entries up to the first broken line, and what is wrong, if anything."""
+    path = folder / LEDGER
+    if not path.exists():
+        return [], []
+    data = path.read_bytes()
+    entries: list[Entry] = []
+    for number, line in enumerate(data.splitlines(keepends=True), 1):
+        entry = _entry(line)
+        if entry is None:
+            return entries, [f"{LEDGER}, line {number} was altered: it is not the line that was written"]
+        if entry.number != number or entry.previous != (entries[-1].hash if entries else FIRST):
+            return entries, [
+                f"{LEDGER}, line {number} does not follow the line before it: a line was dropped or added"
+            ]
+        entries.append(entry)
+    return entries, []
+
+
+def read_ledger(folder: Path) -> list[Entry]:
+    """Return all entries; raise InputError where the ledger is broken."""
+    try:
+        entries, problems = scan_ledger(folder)
+    except OSError as error:
+        raise InputError(f"{for_terminal(str(folder / LEDGER))} cannot be read: {error.strerror}") from None
+    if problems:
+        raise InputError(f"{for_terminal(str(folder))}: {problems[0]}; see `fragmentlab runs verify`")
+    return entries
+
+
+def append_entry(folder: Path, run: str, run_sha256: str, revision: str) -> Entry:
+    """Add a run under the lock, which the caller holds. Raises OSError, the ledger then being as it was."""
+    entries = read_ledger(folder)
+    facts = {
+        "number": len(entries) + 1,
+        "previous": entries[-1].hash if entries else FIRST,
+        "recorded": now(),
+        "run": run,
+        "run_sha256": run_sha256,
+        "revision": revision,
+    }
+    entry = Entry(**facts, hash=_hash(facts))  # type: ignore[arg-type]
+    beside = folder / f"{WORKING}ledger-{uuid.uuid4().hex[:12]}"
+    try:
+        with beside.open("xb") as file:
+            file.writelines(known.line() for known in [*entries, entry])
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, folder / LEDGER)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(folder)
+    return entry
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the folder's names durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def now() -> str:
+    """The present in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _entry(line: bytes) -> Entry | None:
+    try:
+        facts = json.loads(line)
+        entry = Entry(**facts)
+        stated = facts.pop("hash")
+        return entry if entry.line() == line and _hash(facts) == stated else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _canonical(facts: object) -> bytes:
+    return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _hash(facts: object) -> str:
+    return hashlib.sha256(_canonical(facts)).hexdigest()

@@ -1,0 +1,124 @@
+"""What a run is made over: batches and vector files, each a named source of streams with a hash and its
+evidence."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
+from fragmentlab.corpus.names import KINDS, NameAliases
+from fragmentlab.corpus.streams import reason, stream_id
+from fragmentlab.corpus.vectors import Expectation, VectorFile, body_of, load_vectors, vector_paths
+from fragmentlab.display import for_terminal
+from fragmentlab.errors import InputError
+from fragmentlab.qualification.labels import checked_label, is_label
+from fragmentlab.subjects import Case
+
+REPLAYED_EVIDENCE = {"controlled": "controlled", "captured": "captured", "live": "captured"}
+"""A batch's evidence -> what a replay of it is. A recording of live answers is captured once it is replayed:
+nothing answered during this run."""
+
+
+@dataclass(frozen=True, repr=False)
+class Item:
+    """One case with what its row says of where it came from, and what a vector expects."""
+
+    case: Case
+    batch: str
+    evidence: str
+    provider: str | None = None
+    server: str | None = None
+    model: str | None = None
+    expected: Expectation | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A batch or vector file: ``sha256`` covers its content, ``declared`` is the evidence that it claims."""
+
+    name: str
+    kind: str
+    sha256: str
+    evidence: str
+    declared: str
+    count: int
+    items: Callable[[], Iterator[Item]]
+
+    def to_json(self) -> dict[str, object]:
+        """What a run's header keeps of it."""
+        names = ("name", "kind", "sha256", "evidence", "declared", "count")
+        return {name: getattr(self, name) for name in names}
+
+
+def open_sources(arguments: Sequence[str | Path]) -> list[Source]:
+    """Open each argument: a batch's folder or name, a vector file, or a folder of vector files.
+
+    Raises InputError for what is none of these, for a batch of imported outcomes and for two sources of one
+    name.
+    """
+    sources = [source for argument in arguments for source in _open(Path(argument))]
+    seen: set[str] = set()
+    for source in sources:
+        if source.name in seen:
+            raise InputError(f"{for_terminal(source.name)} is given twice; a run holds each source once")
+        seen.add(source.name)
+    return sources
+
+
+def _open(path: Path) -> Iterator[Source]:
+    if path.suffix == ".json" and not path.is_dir():
+        yield _vectors(path)
+    elif path.is_dir() and not (path / MANIFEST).exists() and any(path.glob("*.json")):
+        for file in vector_paths([path]):
+            yield _vectors(file)
+    else:
+        yield _batch(open_batch(path))
+
+
+def _batch(batch: Batch) -> Source:
+    name = checked_label(batch.name, "a batch's name")
+    if batch.evidence not in REPLAYED_EVIDENCE:
+        raise InputError(
+            f"batch {for_terminal(name)} holds nothing to replay; take outcomes with `runs import`"
+        )
+    evidence = REPLAYED_EVIDENCE[batch.evidence]
+    return Source(
+        name, "batch", batch.sha256, evidence, batch.evidence, batch.count, lambda: _streams(batch, evidence)
+    )
+
+
+def _streams(batch: Batch, evidence: str) -> Iterator[Item]:
+    aliases, times = NameAliases(), dict[str, int]()
+    for stream in batch.streams():
+        name = stream_id(stream.body)
+        times[name] = times.get(name, 0) + 1
+        if times[name] > 1:
+            name = f"{name}-{times[name]}"
+        case = Case(name, stream.body, stream.framing, stream.end, stream.tools)
+        provider, server, model = (aliases.show(kind, getattr(stream, kind)) for kind in KINDS)
+        yield Item(case, batch.name, evidence, provider, server, model)
+
+
+def _vectors(path: Path) -> Source:
+    file = load_vectors(path)
+    name = f"vectors/{checked_label(path.stem, 'the name of a vector file')}"
+    try:
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"{for_terminal(str(path))} cannot be read: {reason(error)}") from None
+    if unfit := sum(not is_label(vector.id) for vector in file.vectors):
+        raise InputError(
+            f"{for_terminal(str(path))}: {unfit} vector id(s) cannot be shown; use topic/one-fault-name"
+        )
+    return Source(
+        name, "vectors", sha256, "controlled", "controlled", len(file.vectors), lambda: _cases(file, name)
+    )
+
+
+def _cases(file: VectorFile, name: str) -> Iterator[Item]:
+    for vector in file.vectors:
+        case = Case(vector.id, body_of(vector), "sse", vector.end, vector.tools, vector.limits)
+        yield Item(case, name, "controlled", expected=vector.expect)
