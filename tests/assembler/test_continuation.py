@@ -33,7 +33,8 @@ FRAGMENT_EXTRA: list[dict[str, Any]] = [
     {"id": "call_2"},
 ]
 INSERTS = [
-    b'"', b"\\", b"{", b"}", b"[", b",", b":", b" ", b"\\u0061", b'"id":1,', b'"arguments":"x",', b"\xff", b"\t",
+    b'"', b"\\", b"{", b"}", b"[", b",", b":", b" ",
+    b"\\u0061", b'"id":1,', b'"arguments":"x",', b"\xff", b"\t",
     b"\r", b'"error":1,', b'"index":0,', b"null", b"\xc3\xa9",
 ]  # fmt: skip
 
