@@ -177,8 +177,9 @@ async def _reset(transport: asyncio.Transport) -> None:
     """Reset the connection, as a crashed process or a dropped tunnel does, once
     everything sent has arrived."""
     connection = transport.get_extra_info("socket")
-    while not transport.is_closing() and (transport.get_write_buffer_size() or _unacknowledged(connection)):
-        await asyncio.sleep(0.001)  # noqa: ASYNC110 (the kernel tells nobody when the peer has the bytes)
+    # No event tells when the other side has everything.
+    while not transport.is_closing() and (transport.get_write_buffer_size() or _unacknowledged(connection)):  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     transport.abort()
 

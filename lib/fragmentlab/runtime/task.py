@@ -18,7 +18,7 @@ SIZES = {"pages": (1, 99), "kilobytes": (1, 900), "parallel": (1, 64), "seed": (
 """Smallest and largest value of each size; 900 KiB of report stay below the assembler's argument limit."""
 _WORDS = (
     "assembly bräuche chunk délai event fragment gateway hôte index journal køb limit měření null observed "
-    "повтор quoi response stream 数据 tool 未知 verdict 🧩 zone"
+    "повтор quoi response stream 数据 tool 未知 verdict 🧩🪢🧵🔧 🔎🧪🧭 zone"
 ).split()
 
 
@@ -67,17 +67,12 @@ class Task:
 
     def prompt(self) -> list[dict[str, str]]:
         """The messages that open the conversation; plain enough for a small real model."""
-        return [
-            {
-                "role": "system",
-                "content": "You work with tools. Call one tool at a time unless several are needed.",
-            },
-            {
-                "role": "user",
-                "content": "First call list_sources. "
-                f"Then read {', '.join(self.page_names())} with read_source. Then write a short report with save_report, target {REPORT_NAME}. Then answer: done.",
-            },
-        ]
+        work = (
+            f"First call list_sources. Then read {', '.join(self.page_names())} with read_source. "
+            f"Then write a short report with save_report, target {REPORT_NAME}. Then answer: done."
+        )
+        system = "You work with tools. Call one tool at a time unless several are needed."
+        return [{"role": "system", "content": system}, {"role": "user", "content": work}]
 
     def _text(self, name: str, lines: int) -> str:
         words = random.Random(f"{self.seed} {name}")

@@ -59,7 +59,7 @@ def script_calls(calls: Sequence[WireCall], change: Mapping[str, Any], usage: bo
     by_call = [_fragments(number, call, style) for number, call in enumerate(calls)]
     for number, edit in enumerate(change.get("edit", ()), 1):
         _edit(by_call, edit, number)
-    deltas = [
+    deltas: list[dict[str, Any]] = [
         {"role": "assistant", "content": None},
         *({"tool_calls": [f]} for f in _ordered(by_call, style["order"])),
     ]
