@@ -21,16 +21,17 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def committed_form(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """The notebook as git holds it: no counts, no outputs but the checked ones, the same metadata
+    """The notebook as git holds it: no counts and outputs but the checked ones, the same metadata
     everywhere."""
     cells = []
     for cell in notebook["cells"]:
         tags = cell["metadata"].get("tags", [])
         kept = {**cell, "metadata": {"tags": tags} if tags else {}}
         if cell["cell_type"] == "code":
-            kept["execution_count"] = None
-            outputs = cell["outputs"] if CHECKED in tags else []
-            kept["outputs"] = [{**output, "execution_count": None} for output in outputs]
+            # nbval takes a cell without a count for one that was never run.
+            count = sum(other["cell_type"] == "code" for other in cells) + 1 if CHECKED in tags else None
+            kept["execution_count"] = count
+            kept["outputs"] = [{**output, "execution_count": count} for output in cell["outputs"] if count]
         cells.append(kept)
     metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}

@@ -46,7 +46,8 @@ class Table:
 
     def to_text(self) -> str:
         """Aligned text: caption, header, rule, rows."""
-        lines = [self.columns, *[[for_terminal(_text(cell)) for cell in row] for row in self._shown()]]
+        rows: list[Sequence[Cell]] = [self.columns, *self._shown()]
+        lines = [[for_terminal(_text(cell)) for cell in row] for row in rows]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
         numeric = [self._is_numeric(i) for i in range(len(self.columns))]
         aligned = [
@@ -57,7 +58,8 @@ class Table:
             for line in lines
         ]
         rule = "  ".join("-" * width for width in widths)
-        return "\n".join([self.caption, aligned[0], rule, *aligned[1:], *self._notes()])
+        around = [for_terminal(text) for text in (self.caption, *self._notes())]
+        return "\n".join([around[0], aligned[0], rule, *aligned[1:], *around[1:]])
 
     def to_html(self) -> str:
         """A captioned HTML table inside a focusable region that scrolls on narrow screens."""
