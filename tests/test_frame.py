@@ -1,4 +1,4 @@
-"""The frame: one set of versions, a bare top level, an assembler that stands alone, a plain-spoken Makefile."""
+"""The frame: one set of versions, a bare top level, a standalone assembler, a plain-spoken Makefile."""
 
 from __future__ import annotations
 
