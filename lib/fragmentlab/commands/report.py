@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -38,6 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from fragmentlab.reports.build import build_report, plan_report
 
+    # A cancelled job ends like Ctrl-C, so that no kernel outlives it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     plan = plan_report(
         args.notebooks, [key for only in args.only for key in only.split(",")], args.parameters
     )

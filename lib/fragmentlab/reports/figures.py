@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,9 @@ from fragmentlab.display import for_html, for_terminal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+_LONG_NUMBER = re.compile(rb"(?<![\w#.])-?\d+\.\d{3,}(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,9 @@ DARK = Theme(
     refuse="#ff9d66",
     series=("#56b4e9", "#e69f00", "#2bc79a", "#e39ac4", "#ff8c42", "#9ad7ff", "#f0e442", "#b8c0cc"),
 )
-HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
-"""The second cue of ``Theme.series``: the hatch at a colour's place."""
+HATCHES = ("", "///", "\\\\\\", "xx", "--", "||", "++", "////")
+"""The second cue of ``Theme.series``: the hatch at a colour's place. Lines only: dots and circles make a page
+ten times as large."""
 
 
 class Figure:
@@ -100,10 +105,16 @@ class Figure:
             out = io.BytesIO()
             FigureCanvasSVG(canvas).print_svg(out, metadata={"Date": None, "Creator": None})
         # Verdana has the widths of the font that the layout was made with.
-        return out.getvalue().replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
+        return _compact(out.getvalue()).replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
 
     def _picture(self, theme: Theme) -> str:
         return "data:image/svg+xml;base64," + base64.b64encode(self.to_svg(theme)).decode("ascii")
+
+
+def _compact(svg: bytes) -> bytes:
+    """Shorten coordinates to a hundredth of a point and drop the line breaks between elements and numbers."""
+    rounded = _LONG_NUMBER.sub(lambda match: b"%.2f" % float(match[0]), svg)
+    return b" ".join(rounded.split()).replace(b"> <", b"><")
 
 
 def _style(theme: Theme) -> dict[Any, Any]:
