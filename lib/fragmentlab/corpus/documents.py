@@ -18,6 +18,7 @@ from fragmentlab.corpus.yaml_events import yaml_documents
 
 _YAML_START = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:---|%YAML|- |[A-Za-z_][\w.-]*:(?:\s|$))")
 _YAML_NAMES = (".yaml", ".yml")
+_JSON_NAMES = (".json", ".jsonl", ".ndjson", ".har")
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 _DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -92,7 +93,7 @@ def _is_event_file(body: bytes) -> bool:
 
 def _is_json_lines(text: str) -> bool:
     lines = [line for line in text.split("\n") if line.strip()]
-    return all(line.lstrip()[:1] == "{" for line in lines) and not lines[0].strip() == "{"
+    return all(line.lstrip()[:1] == "{" for line in lines) and lines[0].strip() != "{"
 
 
 def _checked_body(body: bytes) -> bytes:
@@ -102,23 +103,25 @@ def _checked_body(body: bytes) -> bytes:
 
 
 def _documents(path: Path, text: str) -> Iterator[Any]:
+    is_yaml_name = any(suffix.lower() in _YAML_NAMES for suffix in path.suffixes)
     start = text.lstrip()[:1]
     if start and start in '{["':
-        yield from _json_documents(text)
-        return
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if any(suffix in _YAML_NAMES for suffix in suffixes) or _YAML_START.match(text):
-        text, replaced = _printable(text)
-        yield from yaml_documents(text)
-        return
-    if looks_like_events(text.encode("utf-8", "surrogateescape")):
+        try:
+            yield from _json_documents(text)
+        except Unreadable:
+            # YAML's flow style and quoted keys begin like JSON.
+            if path.suffix.lower() in _JSON_NAMES:
+                raise
+            yield from yaml_documents(_printable(text))
+    elif is_yaml_name or _YAML_START.match(text):
+        yield from yaml_documents(_printable(text))
+    elif looks_like_events(text.encode("utf-8", "surrogateescape")):
         yield text.encode("utf-8", "surrogateescape")
 
 
-def _printable(text: str) -> tuple[str, bool]:
+def _printable(text: str) -> str:
     """YAML allows no stray bytes; they stand as U+FFFD, as the recorder's own reader would show them."""
-    cleaned = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return cleaned, cleaned != text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _json_documents(text: str) -> Iterator[Any]:

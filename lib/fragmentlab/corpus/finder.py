@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fragmentlab.corpus.encodings import Budget, Unreadable, from_base64, from_hex, unpack
-from fragmentlab.corpus.interactions import REQUEST_KEYS, Step, content_encoding, is_interaction
+from fragmentlab.corpus.interactions import Step, content_encoding, request_keys
 from fragmentlab.corpus.joining import as_bytes, chunks_to_body, join_list
 from fragmentlab.corpus.protocols import (
     CHAT,
@@ -84,7 +84,7 @@ class Finder:
             self.seen["answers that were not streamed"] += 1
         if is_trace(value):
             self.seen["assembled messages of a trace"] += 1
-        skipped = REQUEST_KEYS if is_interaction(value) else frozenset()
+        skipped = request_keys(value)
         for key, item in value.items():
             if key not in skipped:
                 yield from self._value(item, (*steps, (value, key)), wrappings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from fragmentlab.corpus.streams import ENDS, FIDELITIES, MAX_FILE_BYTES, Stream,
 from fragmentlab.display import for_terminal
 from fragmentlab.errors import InputError
 
-NO_STREAM = "no streamed body"
+_HAS_FRAGMENTS = re.compile(rb'"tool_calls"\s*:\s*\[\s*\{')
 
 
 @dataclass
@@ -96,15 +97,15 @@ def _streams(source: Source, summary: Summary, ids: set[str]) -> Iterator[Stream
     finder = Finder(Budget())
     taken: set[tuple[int, str]] = set()
     for found in _found(source.path, finder, summary):
-        stream = _stream(found, source.path, summary)
-        if stream is None:
+        made = _stream(found, source.path, summary)
+        if made is None:
             continue
-        key = (facts_of(found.steps).entry, stream.id)
+        key = (facts_of(found.steps).entry, made.id)
         if key in taken:
             summary.left_out["second copies of a body in one exchange"] += 1
             continue
         taken.add(key)
-        yield _counted(_unique(stream, ids), source.path, found.place, summary)
+        yield _counted(_unique(made, ids), source.path, found.place, summary)
     _account(source, finder, summary, found_any=summary.streams > before)
 
 
@@ -197,7 +198,9 @@ def _unique(stream: Stream, ids: set[str]) -> Stream:
 def _counted(stream: Stream, path: Path, place: str, summary: Summary) -> Stream:
     counts = assemble(stream.body, framing=stream.framing, end=stream.end, diagnose=True).counts
     summary.streams += 1
-    summary.tool_streams += counts["fragments"] > 0
+    summary.tool_streams += counts["fragments"] > 0 or (
+        lost_blank_lines(stream.body) and _HAS_FRAGMENTS.search(stream.body) is not None
+    )
     summary.null_continuations += counts["null_continuations"]
     summary.places[stream.id] = f"{path}: {place}"
     return stream

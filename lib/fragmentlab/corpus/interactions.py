@@ -21,6 +21,8 @@ _ANSWER_KEYS = frozenset(
     "response then httpResponse res responses responseBody response_body responseHeaders".split()
 )
 _FLAT_REQUEST_KEYS = ("body", "path", "scope", "method", "url", "uri", "matchKey", "host", "endpoint")
+_FLAT_MARKS = frozenset(("path", "scope", "method", "url", "uri"))
+"""Of an exchange whose request is not kept apart (nock): there ``body`` is the request's."""
 _HEADER_KEYS = frozenset(("headers", "header", "responseheaders", "response_headers", "rawheaders"))
 _HOST = re.compile(
     r"(?<![A-Za-z0-9.-])((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}|localhost)(?::\d{1,5})?(?=[/:\s]|$)"
@@ -45,8 +47,16 @@ class Facts:
 
 
 def is_interaction(value: dict[str, Any]) -> bool:
-    """Whether the mapping holds a request beside its answer."""
+    """Whether the mapping holds an answer of an exchange."""
     return not _ANSWER_KEYS.isdisjoint(value)
+
+
+def request_keys(value: dict[str, Any]) -> frozenset[str]:
+    """Return the keys of the mapping that hold what was asked, not what was answered."""
+    if not is_interaction(value):
+        return frozenset()
+    is_flat = not _FLAT_MARKS.isdisjoint(value)
+    return REQUEST_KEYS | {"body"} if is_flat else REQUEST_KEYS
 
 
 def facts_of(steps: Sequence[Step]) -> Facts:

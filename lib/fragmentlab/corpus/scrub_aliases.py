@@ -12,7 +12,7 @@ from fragmentlab.corpus.scrub_text import placeholder
 
 _MARKERS = {"call": "c", "response": "r", "tool": "t", "key": "k"}
 _LONGEST = 512
-"""The longest word that is searched for repeats and beginnings."""
+"""The longest beginning that is searched for."""
 _TRIES = 26**3
 
 
@@ -40,16 +40,14 @@ class Aliases:
         return (kind, word) in self._words
 
     def _built_from_known(self, kind: str, word: str) -> str | None:
-        if len(word) > _LONGEST:
-            return None
-        for size in range(len(word) - 1, 0, -1):
+        period = (word * 2).find(word, 1)
+        known = self._words.get((kind, word[:period]))
+        if period < len(word) and known is not None:
+            return self._unless_used(kind, known * (len(word) // period))
+        for size in range(min(len(word) - 1, _LONGEST), 0, -1):
             known = self._words.get((kind, word[:size]))
-            if known is None:
-                continue
-            times, rest = divmod(len(word), size)
-            if not rest and word == word[:size] * times:
-                return self._unless_used(kind, known * times)
-            return self._unless_used(kind, known + self._fresh(kind, word[size:], known))
+            if known is not None:
+                return self._unless_used(kind, known + self._fresh(kind, word[size:], known))
         return None
 
     def _unless_used(self, kind: str, alias: str) -> str | None:

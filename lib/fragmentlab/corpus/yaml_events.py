@@ -114,7 +114,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
             return base64.b64decode(value)
         except (binascii.Error, ValueError):
             return value
-    if event.style is not None or event.tag is not None:
+    if not event.implicit[0] or event.tag is not None:
         return value
     if value in _NULLS:
         return None
