@@ -151,19 +151,16 @@ class Assembler:
                 self._template = template_of(data, call, effects)
 
     def _event(self, kind: bytes | None, data: bytes | None, oversized: bool) -> None:
-        if data is not None or oversized:
-            self._events += bool(data) or oversized
-            if self._events > self._limits.events:
-                self._report("limit.events", "event")
-                raise FirstFault
-        if kind is not None:
-            if kind == b"ping":
-                return
-            if kind == b"error":
-                self._report("completion.error_event", "event", after=not (data or oversized))
-                return
-        if oversized:
-            self._report("limit.event_bytes", "event")
+        counts = bool(data) or (oversized and data is not None)
+        self._events += counts
+        if counts and self._events > self._limits.events:
+            self._report("limit.events", "event")
+            raise FirstFault
+        if kind == b"ping":
+            return
+        if kind == b"error" or oversized:
+            category = "completion.error_event" if kind == b"error" else "limit.event_bytes"
+            self._report(category, "event", after=not counts)
             return
         if not data:
             return

@@ -1,7 +1,7 @@
 """Bytes to events: Server-Sent Events by the WHATWG standard, and JSON Lines recordings.
 
 An event is a tuple (type, data, oversized): ``type`` is None without an event field; ``data`` is bytes, or
-None where the event had no data line; ``oversized`` says that the data passed the limit and was dropped.
+None where the event had no data line; ``oversized`` says that a line passed the limit and was dropped.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class SSEDecoder(_Lines):
             value = line[6:] if line[5:6] == b" " else line[5:]
             self._size += len(value)
             if self._size > self._limit:
-                self._pass_limit(events)
+                self._pass_limit(events, is_data=True)
             elif not self._oversized:
                 self._data.append(value)
         elif line[0] == 58:
@@ -146,19 +146,20 @@ class SSEDecoder(_Lines):
         elif line == b"data":
             self._data.append(b"")
         elif len(line) > self._limit and _value_size(line) > self._limit:
-            self._pass_limit(events)
+            self._pass_limit(events, is_data=False)
         elif line.startswith(b"event:"):
             self._type = line[7:] if line[6:7] == b" " else line[6:]
         elif line == b"event":
             self._type = b""
 
-    def _pass_limit(self, events: list[Event]) -> None:
-        """Refuse at once, unless the type known so far makes the data meaningless (ping, error)."""
-        self._data.clear()
+    def _pass_limit(self, events: list[Event], is_data: bool) -> None:
+        """Refuse at once, unless the event is known to be a ping; an error needs no data to be one."""
         self._oversized = True
-        if not self._reported and self._type not in (b"ping", b"error"):
+        if is_data:
+            self._data = [b""]
+        if not self._reported and self._type != b"ping":
             self._reported = True
-            events.append((self._type, None, True))
+            events.append((self._type, b"" if is_data else None, True))
 
     def _dispatch(self, events: list[Event]) -> None:
         if not self._reported:
@@ -176,9 +177,9 @@ class SSEDecoder(_Lines):
             self.comments += 1
             self._discard()
         elif len(tail) > self._limit:
-            size = _value_size(tail) + (self._size if tail.startswith(b"data:") else 0)
-            if size > self._limit:
-                self._pass_limit(events)
+            is_data = tail.startswith(b"data:")
+            if _value_size(tail) + (self._size if is_data else 0) > self._limit:
+                self._pass_limit(events, is_data)
                 self._discard()
 
     def _discard(self) -> None:
@@ -216,7 +217,7 @@ class JSONLinesDecoder(_Lines):
         elif len(self._tail) > self._limit:
             self._tail.clear()
             self._discarding = True
-            events.append((None, None, True))
+            events.append((None, b"", True))
         return events
 
     def finish(self) -> tuple[list[Event], Event | None, bool]:
@@ -226,5 +227,5 @@ class JSONLinesDecoder(_Lines):
 
     def _event(self, line: bytes) -> Event | None:
         if len(line) > self._limit:
-            return None, None, True
+            return None, b"", True
         return (None, line, False) if line else None
