@@ -7,6 +7,7 @@ calls are compared here and dropped: only booleans remain.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fragmentlab.assembler import Fault, Result, assemble
+from fragmentlab.assembler import Fault, Limits, Result, assemble
 from fragmentlab.qualification.sources import Item
 from fragmentlab.subjects import Observation
 from fragmentlab.subjects.assembler import listing, raw_calls
@@ -37,6 +38,7 @@ RESULTS = pa.schema(
         ("fragments", pa.int64()),
         ("arguments_bytes", pa.int64()),
         ("null_continuations", pa.int64()),
+        ("first_null_fragment", pa.int64()),
         ("tolerances", pa.string()),
         ("expected_outcome", pa.string()),
         ("expected_category", pa.string()),
@@ -44,8 +46,10 @@ RESULTS = pa.schema(
         ("calls_match", pa.bool_()),
     ]
 )
-"""One row a stream. ``tolerances`` is JSON text; ``calls_match`` says whether an accepted stream's calls are
-those that the vector expects or, without one, those that the kit assembles (null where neither has any)."""
+"""One row a stream. ``first_null_fragment`` is the ordinal of the first null continuation, so that a
+sentence about them can be followed down; ``tolerances`` is JSON text; ``calls_match`` says whether an
+accepted stream's calls are those that the vector expects or, without one, those that the kit assembles (null
+where neither has any)."""
 DIAGNOSTICS = pa.schema(
     [
         ("stream", pa.string()),
@@ -92,16 +96,18 @@ def to_text(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _reading(item: Item) -> Result:
+def _reading(item: Item, timeline_rows: int = 0) -> Result:
     case = item.case
+    limits = dataclasses.replace(listing(case.limits), timeline_rows=timeline_rows)
     return assemble(
-        case.body,
-        tools=case.tools,
-        limits=listing(case.limits),
-        diagnose=True,
-        framing=case.framing,
-        end=case.end,
+        case.body, tools=case.tools, limits=limits, diagnose=True, framing=case.framing, end=case.end
     )
+
+
+def _first_null(item: Item) -> int | None:
+    rows = _reading(item, Limits().timeline_rows).timeline
+    nulls = (r for r in rows if r.incoming_kind == "null" and r.previous_identity == "established")
+    return next((row.fragment for row in nulls), None)
 
 
 def _result(item: Item, observation: Observation, reading: Result) -> Row:
@@ -122,6 +128,7 @@ def _result(item: Item, observation: Observation, reading: Result) -> Row:
         "incoming_kind": primary.incoming_kind if primary else None,
         **{name: reading.counts[name] for name in ("events", "fragments", "arguments_bytes")},
         "null_continuations": reading.counts["null_continuations"],
+        "first_null_fragment": _first_null(item) if reading.counts["null_continuations"] else None,
         "tolerances": to_text(reading.tolerances),
         "expected_outcome": expected.outcome if expected else None,
         "expected_category": expected.category if expected else None,

@@ -49,8 +49,9 @@ class Run:
     def title(self) -> str:
         """Revision and what was tested, with what a reader must know of it."""
         name = self.subject.get("rules") or self.subject["name"]
-        made = f", a reconstruction made {self.header['started'][:10]}" if self.is_reconstruction else ""
-        return f"{self.revision} ({name}{made})"
+        made = f"a reconstruction made {self.header['started'][:10]}" if self.is_reconstruction else ""
+        facts = ", ".join(filter(None, ("" if name == self.revision else name, made)))
+        return f"{self.revision} ({facts})" if facts else self.revision
 
     @cached_property
     def results(self) -> pa.Table:
