@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -245,6 +246,25 @@ def test_only_selects_and_says_so(tmp_path):
     chosen = plan_report(str(tmp_path / "nb"), ["03-c", "01"], ["n=5"]).jobs
     assert [job.notebook.name for job in chosen] == ["01-a", "03-c"]
     assert "1 of 3 notebooks ran" in summary([page_of(Execution(chosen[0], None, 1.0, {"cells": []}), {})], 3)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["interrupted", "cancelled"])
+def test_no_kernel_outlives_the_command(tmp_path, how):
+    """A report that is stopped ends its kernels: the connection that one holds is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(TIME_LIMIT)
+        hold = f"import socket\nheld = socket.create_connection({server.getsockname()})\nheld.recv(1)"
+        (tmp_path / "nb").mkdir()
+        write_notebook(tmp_path / "nb", "01-holds", code(hold), code(CLOSE))
+        command = [sys.executable, "-m", "fragmentlab", "report", "--notebooks", "nb", "--out", "out"]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            connection, _ = server.accept()
+            process.send_signal(how)
+            _, told = process.communicate(timeout=TIME_LIMIT)
+    with connection:
+        connection.settimeout(TIME_LIMIT)
+        assert connection.recv(1) == b""
+    assert process.returncode == 130 and told.endswith("fragmentlab report: interrupted\n")
 
 
 # The browser: any request that leaves the page would meet the proxy, which counts them.

@@ -23,7 +23,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 def committed_form(notebook: Mapping[str, Any]) -> dict[str, Any]:
     """The notebook as git holds it: no counts and outputs but the checked ones, the same metadata
     everywhere."""
-    cells = []
+    cells: list[dict[str, Any]] = []
     for cell in notebook["cells"]:
         tags = cell["metadata"].get("tags", [])
         kept = {**cell, "metadata": {"tags": tags} if tags else {}}
