@@ -1,0 +1,53 @@
+"""``fragmentlab minimize``: the smallest stream that is refused for the same reason, printed as a vector file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from fragmentlab.corpus.streams import Stream
+from fragmentlab.errors import InputError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "stream", metavar="STREAM", help="a recorded stream, - for standard input, or BATCH:ID for one of a batch"
+    )
+    parser.add_argument("--category", metavar="C", help="the category to keep (default: the stream's own)")
+    parser.add_argument("--rules", metavar="R", default="keep-established", help="a rule set's name or file")
+    parser.add_argument("--tools", metavar="a,b", help="the known tools of a recorded stream")
+    parser.add_argument("--no-scrub", action="store_true", help="keep the content (not for a public report)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the vector file; it goes into a bug report, or into data/vectors."""
+    from fragmentlab.assembler import CATEGORIES, COMPOUND
+    from fragmentlab.corpus.minimize import minimized_vector
+    from fragmentlab.corpus.rules import find_rules
+
+    if args.category is not None and args.category not in {*CATEGORIES, COMPOUND}:
+        raise InputError("--category is none of the known ones; `fragmentlab explain` lists them")
+    stream = _stream(args.stream, args.tools)
+    document = minimized_vector(stream, args.category, find_rules(args.rules), scrubbed=not args.no_scrub)
+    if args.no_scrub:
+        print("This vector is not scrubbed: it can hold content, IDs and names of the recording.", file=sys.stderr)
+    print(json.dumps(document, indent=2, ensure_ascii=True))
+    return 0
+
+
+def _stream(text: str, tools: str | None) -> Stream:
+    from dataclasses import replace
+    from pathlib import Path
+
+    from fragmentlab.corpus.batches import open_batch
+    from fragmentlab.corpus.streams import read_stream_file
+
+    batch, colon, wanted = text.rpartition(":")
+    stream = (
+        open_batch(batch).stream(wanted) if colon and not Path(text).exists() else read_stream_file(text)
+    )
+    if tools is not None:
+        stream = replace(stream, tools=tuple(name.strip() for name in tools.split(",")))
+    return stream

@@ -1,0 +1,100 @@
+"""The smallest stream is refused for the same reason, runs as a vector, and holds nothing of the recording."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fragmentlab.assembler import assemble
+from fragmentlab.corpus.batches import write_batch
+from fragmentlab.corpus.minimize import minimized_vector
+from fragmentlab.corpus.reducing import Reducer
+from fragmentlab.corpus.streams import Stream, stream_id
+from fragmentlab.corpus.synth import SynthOptions, synthesize
+from fragmentlab.corpus.synth_faults import FAULTS
+from fragmentlab.corpus.vector_check import check
+from fragmentlab.corpus.vectors import load_vectors
+from fragmentlab.errors import InputError
+
+CANARY = "kanarienvogel"
+STREAMS = list(synthesize(SynthOptions(len(FAULTS), 5, fault_share=1000)))
+
+
+@pytest.mark.parametrize("number", range(len(FAULTS)), ids=[fault.name for fault in FAULTS])
+def test_every_fault_is_minimized_to_a_vector_that_agrees(tmp_path, number):
+    """The vector is far smaller, keeps the category, and passes under every replay."""
+    stream, category = STREAMS[number], FAULTS[number].category
+    document = minimized_vector(stream, category)
+    path = tmp_path / "vectors.json"
+    path.write_text(json.dumps(document))
+    (vector,) = load_vectors(path).vectors
+    assert vector.expect.category == category
+    assert check(vector) == []
+    assert len(path.read_bytes()) < len(stream.body)
+    assert len(document["vectors"][0].get("events", [])) <= 3
+
+
+def test_a_fault_behind_others_is_brought_to_the_front():
+    """A category that is not the stream's first is kept alone."""
+    body = b"".join(
+        b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [fragment]}}]}).encode() + b"\n\n"
+        for fragment in ({"id": "x"}, {"index": 0, "id": 5}, {"index": "0", "id": CANARY})
+    )
+    stream = Stream(stream_id(body), body)
+    assert assemble(body).category == "fragment.index_missing"
+    document = minimized_vector(stream, "identity.unsupported_type")
+    assert document["vectors"][0]["expect"]["category"] == "identity.unsupported_type"
+    assert CANARY not in json.dumps(document)
+
+
+def test_broken_json_is_minimized_as_text():
+    """What chunk objects cannot say is reduced by lines and characters."""
+    body = b'data: {"choices": []}\n\ndata: {"choices": [}' + CANARY.encode() + b"\n\ndata: [DONE]\n\n"
+    (vector,) = minimized_vector(Stream(stream_id(body), body))["vectors"]
+    assert vector["expect"]["category"] == "event.invalid_json"
+    assert len(vector["sse"]) < 12
+
+
+def test_another_rule_set_is_named_in_the_vector():
+    """What reject-null refuses is a vector that the default accepts or not, said apart."""
+    target = next(s for s in synthesize(SynthOptions(10, 1, fault_share=0)) if s.pair and b'"id":null' in s.body)
+    (vector,) = minimized_vector(target, rules="reject-null")["vectors"]
+    assert vector["expect_under"]["reject-null"]["category"] == "TOOL_FRAGMENT_ID"
+
+
+def test_what_is_not_refused_cannot_be_minimized():
+    """The message says what the stream has instead."""
+    good = next(iter(synthesize(SynthOptions(2, 1, fault_share=0))))
+    with pytest.raises(InputError, match="not refused"):
+        minimized_vector(good)
+    with pytest.raises(InputError, match=r"it has identity\.missing"):
+        minimized_vector(STREAMS[0], "limit.events")
+
+
+def test_the_command_prints_a_vector_file(tmp_path, command):
+    """A file and a stream of a batch give a vector on standard output; --no-scrub warns."""
+    path = tmp_path / "stream.sse"
+    path.write_bytes(STREAMS[0].body)
+    done = command("minimize", path, "--category", "identity.missing")
+    assert (done.status, done.err) == (0, "")
+    assert json.loads(done.out)["vectors"][0]["id"] == "minimized/identity-missing"
+    batch = write_batch(
+        tmp_path / "b", STREAMS, name="b", evidence="controlled", provenance="", licence="MIT", scrubbed=True
+    )
+    assert command("minimize", f"{batch}:{STREAMS[1].id}").status == 0
+    assert "not scrubbed" in command("minimize", path, "--no-scrub").err
+    assert command("minimize", path, "--category", CANARY).status == 2
+
+
+def test_no_single_item_can_be_taken_from_a_reduced_list():
+    """Delta debugging ends at a list that is minimal item by item."""
+    kept = Reducer().items(range(100), lambda items: {3, 41, 97} <= set(items))
+    assert kept == [3, 41, 97]
+
+
+def test_tries_are_limited():
+    """A condition that is dear to test ends with the smallest so far."""
+    reducer = Reducer(tries=5)
+    assert len(reducer.items(range(100), lambda items: len(items) >= 2)) < 100
+    assert reducer.is_done
