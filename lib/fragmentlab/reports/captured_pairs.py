@@ -78,8 +78,8 @@ def pairs_table(pairs: Sequence[Pair], evidence: str) -> Table:
             "calls",
         ],
         rows,
-        note="Nulls: fragments with a null ID after the call's ID was known. Calls: index, tool and arguments; not IDs, "
-        "the server made new ones for each request.",
+        note="Nulls: fragments with a null ID after the call's ID was known. Calls: index, tool and "
+        "arguments, not IDs: the server made new ones for each request.",
     )
 
 

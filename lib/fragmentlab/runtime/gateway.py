@@ -89,6 +89,8 @@ def checked_address(address: str) -> httpx.URL:
         url = httpx.URL(address)
     except (httpx.InvalidURL, TypeError, ValueError):
         raise InputError("the server's address is not a valid URL") from None
+    if url.port is not None and not 0 < url.port < 1 << 16:
+        raise InputError("the server's address is not a valid URL")
     if url.scheme not in ("http", "https") or not url.host:
         raise InputError(
             "the server's address must begin with https:// (or http:// on loopback) and name a host"

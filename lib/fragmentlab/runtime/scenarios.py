@@ -106,14 +106,13 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def _check(data: Any, shown: str) -> None:
-    from jsonschema.exceptions import best_match
-
     try:
-        error = best_match(_validator().iter_errors(data))
+        # A bad field makes those beside it count as unevaluated: that complaint tells least.
+        errors = sorted(_validator().iter_errors(data), key=lambda e: e.validator == "unevaluatedProperties")
     except RecursionError:
         raise InputError(f"scenario {shown} is nested too deeply") from None
-    if error is not None:
-        raise InputError(f"scenario {shown}: {_place(error.absolute_path)} {_complaint(error)}")
+    if errors:
+        raise InputError(f"scenario {shown}: {_place(errors[0].absolute_path)} {_complaint(errors[0])}")
     expect = data["expect"]
     for category in [*expect.get("refusals", ()), *filter(None, [expect.get("category")])]:
         if category not in CATEGORIES and category not in PROBLEMS:

@@ -130,7 +130,10 @@ class Session:
             while at < len(messages) and messages[at].get("role") == "tool":
                 answers[messages[at].get("tool_call_id")] = _text(messages[at].get("content"))
                 at += 1
-            calls = latest[turn].calls if turn in latest else ()
+            if turn not in latest:
+                self.mismatches += 1
+                raise Refused("tool_call_id", "the conversation holds an answer that was not streamed here")
+            calls = latest[turn].calls
             self._check_calls(message.get("tool_calls") or [], calls, answers)
             for number, call in enumerate(calls, 1):
                 self.results[turn, number] = (_digest(call.id), _digest(answers[call.id]))

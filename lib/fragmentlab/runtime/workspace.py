@@ -142,10 +142,13 @@ class Workspace:
                 )
             except OSError as error:
                 raise ToolError(_kind(error)) from None
-        with open(file, "rb") as opened:
-            if not _is_own_file(os.fstat(opened.fileno())):
+        try:
+            if not _is_own_file(os.fstat(file)):
                 raise ToolError("not_a_file")
-            data = opened.read(limit + 1)
+            with open(file, "rb", closefd=False) as opened:
+                data = opened.read(limit + 1)
+        finally:
+            os.close(file)
         if len(data) > limit:
             raise ToolError("too_large")
         return data
