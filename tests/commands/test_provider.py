@@ -17,7 +17,7 @@ COMMAND = [sys.executable, "-m", "fragmentlab", "provider"]
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_serves_until_stopped(stop: signal.Signals) -> None:
-    """It prints its base address alone on standard output, serves any client, and stops without a traceback."""
+    """It prints its base address alone, serves any client, and stops without a traceback."""
     options = ["--scenario", "target", "--pages", "2", "--kilobytes", "1"]
     with subprocess.Popen(
         [*COMMAND, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -50,7 +50,7 @@ def _echo(call: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["control", "target", "parallel-target", "split-characters"])
 def test_official_client_does_the_task(provider: Provider, name: str) -> None:
-    """The official client streams a whole task, and every result comes back under the ID that was streamed."""
+    """The official client does a whole task, and each result comes back under the ID that was streamed."""
     session = provider.play(find_scenario(name), SMALL)
     assert (_work(provider) or "").strip() == "done"
     assert (session.mismatches, session.arguments_kept) == (0, True)
@@ -209,12 +209,12 @@ def test_raw_bytes_and_chunks_can_be_streamed(
     assert _post(provider, REQUEST).text == 'data: {"choices":[]}\n\n'
 
 
-def test_scenario_that_is_over(provider: Provider) -> None:
+def test_scenario_that_is_over(provider: Provider, scenario_of: Callable[..., Scenario]) -> None:
     """After its last turn the scenario says so, and a new conversation starts from its first."""
-    provider.play(find_scenario("unknown-tool"), SMALL)
+    provider.play(scenario_of([{"step": "finish"}]), SMALL)
     assert _post(provider, REQUEST).status_code == 200
-    over = REQUEST | {"messages": [{"role": "assistant", "content": "x"}]}
-    assert _post(provider, over).status_code == 400
+    over = _post(provider, REQUEST | {"messages": [{"role": "assistant", "content": "done"}]})
+    assert (over.status_code, over.json()["error"]["code"]) == (400, "scenario_over")
     assert _post(provider, REQUEST).status_code == 200
 
 

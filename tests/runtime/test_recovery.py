@@ -162,7 +162,7 @@ def test_journal_lists_what_was_executed_in_order(
 
 
 def test_torn_line_is_dropped(tmp_path: Path) -> None:
-    """A last line that was being written at the kill is dropped, and the next run appends after the whole ones."""
+    """A last line half written at the kill is dropped, and the next run appends after the whole ones."""
     path = tmp_path / "j.jsonl"
     with Journal(path) as journal:
         journal.intend("save_report", 1, 1, "d")

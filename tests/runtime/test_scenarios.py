@@ -95,7 +95,7 @@ def test_interleaved_target_streams_in_turn(played: dict[str, Played]) -> None:
 
 
 def test_characters_are_really_split(provider: Provider, tmp_path: Path) -> None:
-    """The split scenarios do cut characters: by fragments between surrogate halves, by reads between bytes."""
+    """The split scenarios do cut characters: fragments between halves, reads between bytes."""
     halves = play(find_scenario("split-surrogates"), Task(), provider, tmp_path).bodies
     assert re.search(rb'ud83[cde]"', b"".join(halves))
     assert find_scenario("split-characters").stream == {"reads": "mid-character"}
@@ -142,7 +142,7 @@ def test_removed_policy_makes_denied_scenarios_fail(provider: Provider, tmp_path
 
 
 def test_denied_proposal_executes_nothing_of_it(played: dict[str, Played]) -> None:
-    """Where one of two calls is denied the permitted one is not executed either, and nothing is asked again."""
+    """Where one of two calls is denied the other is not executed either, and nothing is asked again."""
     outcome = played["one-of-two-denied"].outcome
     assert (outcome.executed, outcome.denied_call, outcome.requests) == ([], 2, 1)
     assert {"authorization.denied"} == NEVER_RETRIED

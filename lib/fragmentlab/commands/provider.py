@@ -33,12 +33,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fragmentlab.runtime.provider import Provider
     from fragmentlab.runtime.scenarios import find_scenario
     from fragmentlab.runtime.task import Task
 
-    scenario = find_scenario(args.scenario)
     task = Task(args.pages, args.kilobytes, args.parallel, args.seed)
+    scenario = find_scenario(args.scenario)
+
+    from fragmentlab.runtime.provider import Provider
+
     signal.signal(signal.SIGTERM, _stop)
     with Provider(args.port) as provider:
         provider.play(scenario, task)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import ssl
 import threading
 import time
@@ -35,6 +36,8 @@ from fragmentlab.runtime.problems import Problem, connection_problem, status_pro
 from fragmentlab.runtime.tools import DECLARATIONS, KNOWN_TOOLS
 
 EVENT_STREAM = "text/event-stream"
+_THREAD = "fragmentlab-gateway"
+_LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
 _WEB_PAGES = ("text/html", "application/xhtml+xml")
 
 
@@ -127,6 +130,8 @@ class Gateway:
     def __post_init__(self) -> None:
         checked_address(self.address)
         checked_key(self.key)
+        if not self.model or not self.model.isprintable():
+            raise InputError("the model's name is empty or holds characters that cannot be sent")
         executable_rules(self.rules)
 
     def ask(self, messages: Sequence[Mapping[str, Any]]) -> Reply:
@@ -249,6 +254,15 @@ def _trust() -> ssl.SSLContext:
     return context
 
 
+def _is_of_others(record: logging.LogRecord) -> bool:
+    """Whether a log record is not of this gateway: the client logs addresses and headers of what it sends."""
+    return record.threadName != _THREAD
+
+
+for _name in _LOGGERS:
+    logging.getLogger(_name).addFilter(_is_of_others)
+
+
 def _run_apart(work: Coroutine[Any, Any, None]) -> None:
     """Run to the end in a thread and loop of their own: a notebook's thread already has a running loop.
 
@@ -264,5 +278,5 @@ def _run_apart(work: Coroutine[Any, Any, None]) -> None:
         else:
             ended.set_result(None)
 
-    threading.Thread(target=asyncio.run, args=(deliver(),), daemon=True, name="gateway").start()
+    threading.Thread(target=asyncio.run, args=(deliver(),), daemon=True, name=_THREAD).start()
     ended.result()
