@@ -10,8 +10,10 @@ REQUEST = json.dumps(
     {
         "model": "gpt-4o-mini",
         "stream": True,
-        "messages": [{"role": "user", "content": "data: {\"choices\": [{\"delta\": {}}]}\n\nwhat is that?"}],
-        "tools": [{"type": "function", "function": {"name": "lookup_city", "parameters": {"type": "object"}}}],
+        "messages": [{"role": "user", "content": 'data: {"choices": [{"delta": {}}]}\n\nwhat is that?'}],
+        "tools": [
+            {"type": "function", "function": {"name": "lookup_city", "parameters": {"type": "object"}}}
+        ],
     }
 )
 CHUNKS: list[dict[str, Any]] = [
@@ -34,7 +36,9 @@ CHUNKS: list[dict[str, Any]] = [
         },
         {
             "index": 0,
-            "delta": {"tool_calls": [{"index": 0, "id": None, "function": {"arguments": 'rich: it\'s "ok"🙂"}'}}]},
+            "delta": {
+                "tool_calls": [{"index": 0, "id": None, "function": {"arguments": 'rich: it\'s "ok"🙂"}'}}]
+            },
             "finish_reason": None,
         },
         {"index": 0, "delta": {}, "finish_reason": "tool_calls"},
@@ -44,8 +48,9 @@ CHUNKS[2]["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"] = 'ri
 EVENTS = [f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n" for chunk in CHUNKS] + ["data: [DONE]\n\n"]
 BODY = "".join(EVENTS).encode()
 TEXT_BODY = (
-    b'data: {"id":"r2","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"hello"}}]}\n\n'
-    b'data: {"id":"r2","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+    b'data: {"id":"r2","object":"chat.completion.chunk",'
+    b'"choices":[{"index":0,"delta":{"content":"hello"}}]}\n\n'
+    b'data: {"id":"r2","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
     b"data: [DONE]\n\n"
 )
 ANTHROPIC_BODY = (

@@ -20,6 +20,7 @@ from fragmentlab.corpus.streams import Stream
 from tests.corpus.bodies import ANSWER, ANTHROPIC_BODY, BODY, CHUNKS, EVENTS, REQUEST, TEXT_BODY, URL
 
 TEXT = BODY.decode()
+PATH = "/v1/chat/completions"
 LOST = TEXT.replace("\n\n", "\n")
 
 
@@ -37,6 +38,10 @@ def dumped(document: object, **options: object) -> bytes:
     return yaml.safe_dump(document, allow_unicode=True, **options).encode()
 
 
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
 def literal(text: str, indent: int) -> str:
     return "|\n" + "".join(f"{' ' * indent}{line}\n" if line else "\n" for line in text.split("\n"))
 
@@ -47,6 +52,14 @@ def har(content: dict[str, object], **entry: object) -> bytes:
     return json.dumps({"log": {"entries": [{"request": request, "response": response} | entry]}}).encode()
 
 
+def sent(body: bytes, encoding: str) -> bytes:
+    return dumped(vcr({"string": body}, {"Content-Encoding": [encoding]}))
+
+
+def base64_string(body: bytes) -> bytes:
+    return json.dumps(vcr({"base64_string": b64(body)})).encode()
+
+
 def chunked(data: bytes, size: int = 50) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
@@ -54,7 +67,7 @@ def chunked(data: bytes, size: int = 50) -> list[bytes]:
 def ruby(body: str) -> bytes:
     return (
         "---\nhttp_interactions:\n- request:\n    method: post\n"
-        f"    uri: {URL}\n    body:\n      encoding: UTF-8\n      string: '{REQUEST.replace(chr(39), chr(39) * 2)}'\n"
+        f"    uri: {URL}\n    body:\n      encoding: UTF-8\n      string: {quoted(REQUEST)}\n"
         f"  response:\n    status:\n      code: 200\n    body:\n      encoding: ASCII-8BIT\n{body}"
         "recorded_with: VCR 6.1.0\n"
     ).encode()
@@ -63,7 +76,7 @@ def ruby(body: str) -> bytes:
 def httpmock(bodies: list[str]) -> bytes:
     return "".join(
         "---\nwhen:\n  path: /v1/chat/completions\n  method: POST\n"
-        f"  body: '{REQUEST.replace(chr(39), chr(39) * 2)}'\nthen:\n  status: 200\n  body: {literal(body, 4)}"
+        f"  body: {quoted(REQUEST)}\nthen:\n  status: 200\n  body: {literal(body, 4)}"
         for body in bodies
     ).encode()
 
@@ -81,13 +94,13 @@ EXACT: dict[str, tuple[str, bytes]] = {
     "vcrpy, flow style": ("a.yaml", dumped(vcr({"string": TEXT}), default_flow_style=True)),
     "vcrpy, binary": ("a.yaml", dumped(vcr({"string": BODY}))),
     "vcrpy, gzip": ("a.yaml", dumped(vcr({"string": gzip.compress(BODY)}, {"content-encoding": ["gzip"]}))),
-    "vcrpy, deflate": ("a.yaml", dumped(vcr({"string": zlib.compress(BODY)}, {"Content-Encoding": ["deflate"]}))),
+    "vcrpy, deflate": ("a.yaml", sent(zlib.compress(BODY), "deflate")),
     "vcrpy, raw deflate": (
         "a.yaml",
         dumped(vcr({"string": zlib.compress(BODY, wbits=-15)}, {"Content-Encoding": ["deflate"]})),
     ),
     "vcrpy, Brotli": ("a.yaml", dumped(vcr({"string": brotli.compress(BODY)}, {"Content-Encoding": ["br"]}))),
-    "vcrpy, Zstandard": ("a.yaml", dumped(vcr({"string": zstandard.compress(BODY)}, {"Content-Encoding": ["zstd"]}))),
+    "vcrpy, Zstandard": ("a.yaml", sent(zstandard.compress(BODY), "zstd")),
     "vcrpy, old content form": (
         "a.yaml",
         dumped(
@@ -103,7 +116,7 @@ EXACT: dict[str, tuple[str, bytes]] = {
     ),
     "vcrpy, as JSON": ("a.json", json.dumps(vcr({"string": TEXT})).encode()),
     "vcrpy, base64 in JSON": ("a.json", json.dumps(vcr({"base64_string": b64(BODY)})).encode()),
-    "vcrpy, gzip in base64 in JSON": ("a.json", json.dumps(vcr({"base64_string": b64(gzip.compress(BODY))})).encode()),
+    "vcrpy, gzip in base64 in JSON": ("a.json", base64_string(gzip.compress(BODY))),
     "vcrpy file of another name": ("a.cassette", dumped(vcr({"string": TEXT}))),
     "go-vcr": (
         "a.yaml",
@@ -139,7 +152,7 @@ EXACT: dict[str, tuple[str, bytes]] = {
                 "mappings": [
                     {"request": {"url": "/models"}, "response": {"jsonBody": {"data": []}}},
                     {
-                        "request": {"url": "/v1/chat/completions", "bodyPatterns": [{"equalToJson": REQUEST}]},
+                        "request": {"url": PATH, "bodyPatterns": [{"equalToJson": REQUEST}]},
                         "response": {"base64Body": b64(BODY)},
                     },
                 ]
@@ -173,14 +186,14 @@ EXACT: dict[str, tuple[str, bytes]] = {
     "nock, hex": (
         "a.json",
         json.dumps(
-            [{"scope": "https://api.openai.com:443", "path": "/v1/chat/completions", "body": json.loads(REQUEST),
+            [{"scope": "https://api.openai.com:443", "path": PATH, "body": json.loads(REQUEST),
               "response": gzip.compress(BODY).hex(), "responseIsBinary": True}]
         ).encode(),
     ),
     "nock, array of hex": (
         "a.json",
         json.dumps(
-            [{"scope": "https://api.openai.com:443", "path": "/v1/chat/completions", "body": json.loads(REQUEST),
+            [{"scope": "https://api.openai.com:443", "path": PATH, "body": json.loads(REQUEST),
               "rawHeaders": ["Content-Type", "text/event-stream", "Content-Encoding", "gzip"],
               "response": [piece.hex() for piece in chunked(gzip.compress(BODY), 100)]}]
         ).encode(),
@@ -190,7 +203,7 @@ EXACT: dict[str, tuple[str, bytes]] = {
          "response": {"body": {"kind": "sse", "chunks": EVENTS}}}]}).encode()),
     "cassette with base64 chunks across events": ("a.json", json.dumps({"entries": [
         {"request": {"body": REQUEST, "url": URL},
-         "response": {"chunks": [{"b64": b64(piece), "delay": 3} for piece in chunked(BODY, 41)]}}]}).encode()),
+         "response": {"chunks": [{"b64": b64(piece), "at": 3} for piece in chunked(BODY, 41)]}}]}).encode()),
     "cassette with text chunks across events": ("a.json", json.dumps({"entries": [
         {"request": {"body": REQUEST, "url": URL},
          "response": {"body": [TEXT[at : at + 61] for at in range(0, len(TEXT), 61)]}}]}).encode()),
@@ -207,13 +220,19 @@ EXACT: dict[str, tuple[str, bytes]] = {
         json.dumps({"response": ANSWER}, indent=1).encode() + b"\n"
         + json.dumps({"request": REQUEST, "response": TEXT}, indent=1).encode()),
     "a JSON string": ("a.json", json.dumps(TEXT).encode()),
-    "JSON in JSON": ("a.json", json.dumps({"log": json.dumps({"body": json.dumps({"text": TEXT})})}).encode()),
+    "JSON in JSON": ("a.json", json.dumps({"log": json.dumps({"body": json.dumps([TEXT])})}).encode()),
 }  # fmt: skip
 CHUNK_LISTS: dict[str, tuple[str, bytes]] = {
     "list of chunks": ("a.json", json.dumps(CHUNKS, indent=2).encode()),
     "list of chunks in YAML": ("a.yaml", dumped({"chunks": CHUNKS})),
-    "list of chunks under a key": ("a.json", json.dumps({"name": "t", "output": {"chunks": CHUNKS}}).encode()),
-    "list of wrapped chunks": ("a.json", json.dumps([{"at": 1, "chunk": chunk} for chunk in CHUNKS]).encode()),
+    "list of chunks under a key": (
+        "a.json",
+        json.dumps({"name": "t", "output": {"chunks": CHUNKS}}).encode(),
+    ),
+    "list of wrapped chunks": (
+        "a.json",
+        json.dumps([{"at": 1, "chunk": chunk} for chunk in CHUNKS]).encode(),
+    ),
     "list of chunk texts": ("a.json", json.dumps([json.dumps(chunk) for chunk in CHUNKS]).encode()),
     "list of chunk texts with an end": (
         "a.json",
@@ -252,7 +271,9 @@ def test_the_body_comes_out_byte_for_byte(tmp_path, kind, pack: Callable[[bytes]
     streams, summary = imported(tmp_path, name + (".gz" if pack is gzip.compress else ""), pack(content))
     bodies = [stream.body.replace(b"\r\n", b"\n").removeprefix(b"\n\n\n: hello\n\n") for stream in streams]
     # A block scalar keeps one line end of several.
-    assert [body.rstrip(b"\n") for body in bodies] == [(LOST.encode() if "lost" in kind else BODY).rstrip(b"\n")]
+    assert [body.rstrip(b"\n") for body in bodies] == [
+        (LOST.encode() if "lost" in kind else BODY).rstrip(b"\n")
+    ]
     assert summary.tool_streams == 1
     assert summary.faults == []
 
@@ -272,14 +293,15 @@ def test_the_request_says_who_was_asked_for_what(tmp_path, kind):
     """Tools come from the recorded request, the model from the answer, the provider from the host."""
     streams, _ = imported(tmp_path, *EXACT[kind])
     assert streams[0].model == "gpt-4o-mini-2024-07-18"
-    if b'messages' in EXACT[kind][1]:
+    if b"messages" in EXACT[kind][1]:
         assert streams[0].tools == ("lookup_city",)
     if b"api.openai.com" in EXACT[kind][1]:
         assert streams[0].provider == "openai"
 
 
 def test_several_documents_give_several_streams(tmp_path):
-    """httpmock writes one document an exchange; text-only streams are imported too, and places tell them apart."""
+    """httpmock writes one document an exchange; text-only streams are imported too, and places tell them
+    apart."""
     streams, summary = imported(tmp_path, "a.yaml", httpmock([TEXT, TEXT_BODY.decode(), TEXT]))
     assert [stream.body.rstrip() for stream in streams] == [BODY.rstrip(), TEXT_BODY.rstrip(), BODY.rstrip()]
     assert (summary.streams, summary.tool_streams) == (3, 2)
@@ -306,7 +328,9 @@ def test_one_exchange_counts_its_body_once(tmp_path):
 
 def test_other_protocols_are_named_and_left_out(tmp_path):
     """Streams of other protocols and answers that were not streamed are counted, and are no fault."""
-    document = {"interactions": [{"response": {"body": body}} for body in (ANTHROPIC_BODY.decode(), ANSWER, TEXT)]}
+    document = {
+        "interactions": [{"response": {"body": body}} for body in (ANTHROPIC_BODY.decode(), ANSWER, TEXT)]
+    }
     streams, summary = imported(tmp_path, "a.json", json.dumps(document).encode())
     assert len(streams) == 1
     assert summary.left_out == {"streams of anthropic messages": 1, "answers that were not streamed": 1}
@@ -323,9 +347,18 @@ def test_what_stands_in_a_request_is_not_an_answer(tmp_path):
 @pytest.mark.parametrize(
     "document",
     [
-        {"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": [{"key": "gen_ai.output.messages"}]}]}]}]},
+        {
+            "resourceSpans": [
+                {"scopeSpans": [{"spans": [{"attributes": [{"key": "gen_ai.output.messages"}]}]}]}
+            ]
+        },
         {"gen_ai.output.messages": [{"role": "assistant", "tool_calls": [{"id": "call_1"}]}]},
-        [{"name": "llm", "attributes": {"llm.output_messages.0.message.tool_calls.0.tool_call.id": "call_1"}}],
+        [
+            {
+                "name": "llm",
+                "attributes": {"llm.output_messages.0.message.tool_calls.0.tool_call.id": "call_1"},
+            }
+        ],
     ],
     ids=["OpenTelemetry", "attributes", "OpenInference"],
 )
@@ -338,5 +371,7 @@ def test_assembled_messages_are_refused(tmp_path, document):
 
 def test_the_container_says_how_the_transport_ended(tmp_path):
     """An exchange that its recorder marked as broken ends aborted."""
-    streams, _ = imported(tmp_path, "a.har", har({"text": TEXT[:300]}, _error="net::ERR_INCOMPLETE_CHUNKED_ENCODING"))
+    streams, _ = imported(
+        tmp_path, "a.har", har({"text": TEXT[:300]}, _error="net::ERR_INCOMPLETE_CHUNKED_ENCODING")
+    )
     assert streams[0].end == "aborted"

@@ -1,4 +1,5 @@
-"""The smallest stream is refused for the same reason, runs as a vector, and holds nothing of the recording."""
+"""The smallest stream is refused for the same reason, runs as a vector, and holds nothing of the
+recording."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def test_every_fault_is_minimized_to_a_vector_that_agrees(tmp_path, number):
 def test_a_fault_behind_others_is_brought_to_the_front():
     """A category that is not the stream's first is kept alone."""
     body = b"".join(
-        b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [fragment]}}]}).encode() + b"\n\n"
+        b"data: "
+        + json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [fragment]}}]}).encode()
+        + b"\n\n"
         for fragment in ({"id": "x"}, {"index": 0, "id": 5}, {"index": "0", "id": CANARY})
     )
     stream = Stream(stream_id(body), body)
@@ -58,7 +61,9 @@ def test_broken_json_is_minimized_as_text():
 
 def test_another_rule_set_is_named_in_the_vector():
     """What reject-null refuses is a vector that the default accepts or not, said apart."""
-    target = next(s for s in synthesize(SynthOptions(10, 1, fault_share=0)) if s.pair and b'"id":null' in s.body)
+    target = next(
+        s for s in synthesize(SynthOptions(10, 1, fault_share=0)) if s.pair and b'"id":null' in s.body
+    )
     (vector,) = minimized_vector(target, rules="reject-null")["vectors"]
     assert vector["expect_under"]["reject-null"]["category"] == "TOOL_FRAGMENT_ID"
 

@@ -30,12 +30,21 @@ def values(depth: int = 2) -> st.SearchStrategy[Any]:
     scalars = canaries | st.integers(-(10**6), 10**6) | st.booleans() | st.none() | st.floats(allow_nan=False)
     if not depth:
         return scalars
-    return scalars | st.lists(values(depth - 1), max_size=2) | st.dictionaries(keys, values(depth - 1), max_size=3)
+    return (
+        scalars
+        | st.lists(values(depth - 1), max_size=2)
+        | st.dictionaries(keys, values(depth - 1), max_size=3)
+    )
 
 
-arguments = st.dictionaries(keys, values(), max_size=3).map(json.dumps) | st.dictionaries(keys, values(), max_size=3).map(
-    lambda value: json.dumps(value, ensure_ascii=False, indent=1)
-) | canaries | st.sampled_from(['{"a": NaN}', '{"q": "\\ud83d"}', "[1, 2]", '{"a": 1e999}', '{"a"', '"\\u00e9 x"'])
+arguments = (
+    st.dictionaries(keys, values(), max_size=3).map(json.dumps)
+    | st.dictionaries(keys, values(), max_size=3).map(
+        lambda value: json.dumps(value, ensure_ascii=False, indent=1)
+    )
+    | canaries
+    | st.sampled_from(['{"a": NaN}', '{"q": "\\ud83d"}', "[1, 2]", '{"a": 1e999}', '{"a"', '"\\u00e9 x"'])
+)
 ids = canaries | st.sampled_from([None, "", 7, True, [], {}])
 indices = st.sampled_from([0, 0, 0, 1, 2, 5, -1, None, "0", 1.5, 500, 10**9])
 names = canaries | st.sampled_from(["", None, 5, "\ud83d"])
@@ -47,14 +56,27 @@ def fragments(draw: st.DrawFn) -> list[dict[str, Any]]:
     text, index = draw(arguments), draw(indices)
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    given_id, style = draw(ids), draw(st.sampled_from(["omitted", "null", "empty", "same", "double", "other"]))
-    first = {"index": index, "id": given_id, "type": draw(st.sampled_from(["function", "FUNCTION", None, "custom"]))}
+    given_id, style = (
+        draw(ids),
+        draw(st.sampled_from(["omitted", "null", "empty", "same", "double", "other"])),
+    )
+    first = {
+        "index": index,
+        "id": given_id,
+        "type": draw(st.sampled_from(["function", "FUNCTION", None, "custom"])),
+    }
     made = [first | {"function": {"name": draw(names), "arguments": pieces[0]}}]
     for piece in pieces[1:]:
         fragment: dict[str, Any] = {"index": index, "function": {"arguments": piece}}
         if style != "omitted":
             double = given_id * 2 if isinstance(given_id, str) else given_id
-            fragment["id"] = {"null": None, "empty": "", "same": given_id, "double": double, "other": "QZ77zz"}[style]
+            fragment["id"] = {
+                "null": None,
+                "empty": "",
+                "same": given_id,
+                "double": double,
+                "other": "QZ77zz",
+            }[style]
         made.append(fragment)
     return made
 
@@ -72,7 +94,9 @@ def bodies(draw: st.DrawFn) -> tuple[bytes, list[str]]:
             choice[extra] = {extra: [extra, 12345678]}
         lines.append({"id": response, "object": "chat.completion.chunk", "model": model, "choices": [choice]})
     finish = draw(st.sampled_from(["tool_calls", "stop", "length", extra, None, ""]))
-    lines.append({"id": response, "choices": [{"index": 0, "delta": {"refusal": extra}, "finish_reason": finish}]})
+    lines.append(
+        {"id": response, "choices": [{"index": 0, "delta": {"refusal": extra}, "finish_reason": finish}]}
+    )
     if draw(st.integers(0, 5)) == 0:
         lines.append({"error": {"message": extra, "code": extra, extra: 1}})
     ascii_only = draw(st.booleans())
@@ -93,7 +117,11 @@ def damaged(draw: st.DrawFn, body: bytes) -> bytes:
     size = draw(st.integers(0, 3))
     kind = draw(st.sampled_from(["replace", "cut", "drop blank lines", "crlf", "repeat"]))
     if kind == "replace":
-        put = draw(st.sampled_from([b"", b"\xff", b'"', b"{", b"}", b"\\", b"7", b" ", b"\n", b"QZJ7", b"\xed\xa0\xbd"]))
+        put = draw(
+            st.sampled_from(
+                [b"", b"\xff", b'"', b"{", b"}", b"\\", b"7", b" ", b"\n", b"QZJ7", b"\xed\xa0\xbd"]
+            )
+        )
         return body[:at] + put + body[at + size :]
     if kind == "cut":
         return body[:at]
@@ -115,19 +143,30 @@ def unescaped(text: str) -> str:
 
 
 def record_text(stream: Stream) -> str:
-    return unescaped(json.dumps(record_of(stream), ensure_ascii=False)) + stream.body.decode("utf-8", "replace")
+    return unescaped(json.dumps(record_of(stream), ensure_ascii=False)) + stream.body.decode(
+        "utf-8", "replace"
+    )
 
 
 @settings(max_examples=250)
 @given(bodies(), st.sampled_from(["clean", "aborted", "unknown"]))
-@example((b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","id":"b"}]}}]}\n\n', []), "clean")
+@example(
+    (b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","id":"b"}]}}]}\n\n', []),
+    "clean",
+)
 @example((b'data: {"choices":[]}\ndata: {"choices":[]}\ndata: [DONE]\n', []), "unknown")
+@example(
+    (b'data: {"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"\xff{}"}}]}}],"\xff":1}\n\n', []),
+    "clean",
+)
 @example((b'\xef\xbb\xbfdata: {"choices":[{"delta":{"content":"\xff\xfe"}}]}\r\rdata: 12', []), "unknown")
 def test_any_stream_keeps_its_outcome_and_leaves_its_content(made, end):
     """Whatever is broken in a stream, scrubbed it has the same faults and timeline, and none of its words."""
     body, words = made
     tools = ("QZJV", "kkkk77")
-    stream = Stream(stream_id(body), body, provider="QZJVKq", model="vvvv77", tools=tools, end=end, pair="QQQQ77")
+    stream = Stream(
+        stream_id(body), body, provider="QZJVKq", model="vvvv77", tools=tools, end=end, pair="QQQQ77"
+    )
     scrubbed = Scrubber().scrub(stream)
     verify(stream, scrubbed)
     shown = record_text(scrubbed)
@@ -137,7 +176,8 @@ def test_any_stream_keeps_its_outcome_and_leaves_its_content(made, end):
 @settings(max_examples=200)
 @given(arguments)
 def test_argument_text_keeps_its_form(text):
-    """Valid JSON stays valid with the same skeleton, anything else stays refused; no character more or less."""
+    """Valid JSON stays valid with the same skeleton, anything else stays refused; no character more or
+    less."""
     scrubbed = scrub_arguments(text, Aliases())
     assert len(scrubbed) == len(text)
     assert len(scrubbed.encode("utf-8", "surrogatepass")) == len(text.encode("utf-8", "surrogatepass"))
@@ -168,7 +208,9 @@ def test_synthetic_streams_keep_their_outcomes():
 def test_ids_stay_equal_and_apart():
     """Equal IDs stay equal across streams, repeats and beginnings stay visible, different ones stay apart."""
     aliases = Aliases()
-    one, two, twice, longer = (aliases.of("call", word) for word in ("call_ab", "call_zz", "call_abcall_ab", "call_abX"))
+    one, two, twice, longer = (
+        aliases.of("call", word) for word in ("call_ab", "call_zz", "call_abcall_ab", "call_abX")
+    )
     assert one == aliases.of("call", "call_ab")
     assert twice == one * 2
     assert longer.startswith(one) and len({one, two, twice, longer}) == 4
@@ -193,7 +235,10 @@ def test_schemas_are_renamed_with_the_arguments():
     schema = {
         "type": "object",
         "description": "QZJV secret",
-        "properties": {"cityQZJV": {"type": "string", "enum": ["OsloQZJV", "Lima"]}, "n": {"type": "integer"}},
+        "properties": {
+            "cityQZJV": {"type": "string", "enum": ["OsloQZJV", "Lima"]},
+            "n": {"type": "integer"},
+        },
         "required": ["cityQZJV"],
         "additionalProperties": False,
     }
@@ -215,7 +260,9 @@ def test_schemas_are_renamed_with_the_arguments():
 def test_a_stream_that_would_change_is_refused(monkeypatch):
     """Where filler would move an outcome, nothing is written and the reason names no value."""
     stream = next(iter(synthesize(SynthOptions(1, 1))))
-    monkeypatch.setattr("fragmentlab.corpus.scrub.scrub_body", lambda body, *_: body.replace(b'"id":null', b'"id":7'))
+    monkeypatch.setattr(
+        "fragmentlab.corpus.scrub.scrub_body", lambda body, *_: body.replace(b'"id":null', b'"id":7')
+    )
     scrubber = Scrubber()
     assert list(scrubber.scrub_all([stream])) == []
     assert dict(scrubber.refused) == {"the outcome would differ": 1}
@@ -224,10 +271,11 @@ def test_a_stream_that_would_change_is_refused(monkeypatch):
 
 
 def test_scrubbing_a_batch_twice_changes_nothing(tmp_path, command):
-    """`scrub` writes a batch that is scrubbed already in the same words, and never quotes the first one's licence."""
+    """`scrub` writes a batch that is scrubbed already in the same words, and never quotes the first one's
+    licence."""
     raw = write_batch(
-        tmp_path / "raw", synthesize(SynthOptions(30, 2)), name="QZJV", evidence="captured", provenance="QZJV",
-        licence="QZJV", scrubbed=False,
+        tmp_path / "raw", synthesize(SynthOptions(30, 2)), name="QZJV", evidence="captured",
+        provenance="QZJV", licence="QZJV", scrubbed=False,
     )  # fmt: skip
     once = command("scrub", raw, "--out", tmp_path / "once")
     assert (once.status, once.last_line) == (0, str(tmp_path / "once"))

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from fragmentlab.corpus.importing import Summary
 
 _RAW_WARNING = (
-    "This batch is not scrubbed: it holds what was said, IDs, hosts and file names. Keep it on this machine; not in git, "
-    "issues, reports, CI artefacts or shared folders. `fragmentlab scrub` makes one that may leave."
+    "This batch is not scrubbed: it holds what was said, IDs, hosts and file names. Keep it on this machine; "
+    "not in git, issues, reports, CI artefacts or shared folders. "
+    "`fragmentlab scrub` makes one that may leave."
 )
 
 
@@ -29,7 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the batch; return 1 where something was skipped for a fault, or nothing was found and no batch written."""
+    """Write the batch; return 1 where something was skipped for a fault, or nothing was found and no batch
+    written."""
     from fragmentlab.corpus.batches import write_batch
     from fragmentlab.corpus.importing import Summary, evidence_of, import_streams, with_first
     from fragmentlab.corpus.scrub import Scrubber

@@ -1,4 +1,5 @@
-"""``fragmentlab minimize``: the smallest stream that is refused for the same reason, printed as a vector file."""
+"""``fragmentlab minimize``: the smallest stream that is refused for the same reason, printed as a vector
+file."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from fragmentlab.errors import InputError
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "stream", metavar="STREAM", help="a recorded stream, - for standard input, or BATCH:ID for one of a batch"
+        "stream",
+        metavar="STREAM",
+        help="a recorded stream, - for standard input, or BATCH:ID for one of a batch",
     )
     parser.add_argument("--category", metavar="C", help="the category to keep (default: the stream's own)")
     parser.add_argument("--rules", metavar="R", default="keep-established", help="a rule set's name or file")
@@ -32,7 +35,10 @@ def run(args: argparse.Namespace) -> int:
     stream = _stream(args.stream, args.tools)
     document = minimized_vector(stream, args.category, find_rules(args.rules), scrubbed=not args.no_scrub)
     if args.no_scrub:
-        print("This vector is not scrubbed: it can hold content, IDs and names of the recording.", file=sys.stderr)
+        print(
+            "This vector is not scrubbed: it can hold content, IDs and names of the recording.",
+            file=sys.stderr,
+        )
     print(json.dumps(document, indent=2, ensure_ascii=True))
     return 0
 
@@ -45,9 +51,7 @@ def _stream(text: str, tools: str | None) -> Stream:
     from fragmentlab.corpus.streams import read_stream_file
 
     batch, colon, wanted = text.rpartition(":")
-    stream = (
-        open_batch(batch).stream(wanted) if colon and not Path(text).exists() else read_stream_file(text)
-    )
+    stream = open_batch(batch).stream(wanted) if colon and not Path(text).exists() else read_stream_file(text)
     if tools is not None:
         stream = replace(stream, tools=tuple(name.strip() for name in tools.split(",")))
     return stream

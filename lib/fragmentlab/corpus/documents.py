@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fragmentlab.corpus.encodings import Budget, Unreadable
+from fragmentlab.corpus.encodings import Budget, Unreadable, as_body
 from fragmentlab.corpus.finder import is_chunk_lines
 from fragmentlab.corpus.protocols import looks_like_events
 from fragmentlab.corpus.source_files import MAX_FILE_BYTES, content_of, head_of, lines_of
@@ -19,6 +19,7 @@ from fragmentlab.corpus.yaml_events import yaml_documents
 _YAML_START = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:---|%YAML|- |[A-Za-z_][\w.-]*:(?:\s|$))")
 _YAML_NAMES = (".yaml", ".yml")
 _JSON_NAMES = (".json", ".jsonl", ".ndjson", ".har")
+_AS_UTF16 = "files read as UTF-16"
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 _DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -45,7 +46,7 @@ def read_contents(path: Path, budget: Budget) -> Contents:
     notes = [note] if note else []
     if text is None:
         raise Unreadable("is binary")
-    body = data if note is None else text.encode()
+    body = as_body(text) if note == _AS_UTF16 else data
     if _is_event_file(body):
         return Contents(body=_checked_body(body), notes=notes)
     if text.lstrip()[:1] == "{" and is_chunk_lines(text) and _is_json_lines(text):
@@ -61,7 +62,8 @@ def _is_long(path: Path) -> bool:
 
 
 def _long_lines(path: Path) -> Iterator[Any]:
-    """Yield each line's document; only records are sought in so large a file, not one body spread over its lines."""
+    """Yield each line's document; only records are sought in so large a file, not one body spread over its
+    lines."""
     for number, line in enumerate(lines_of(path), 1):
         if line.strip():
             try:
@@ -74,7 +76,7 @@ def _decoded(data: bytes) -> tuple[str | None, str | None]:
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             try:
-                return data.decode(encoding), None if encoding == "utf-8-sig" else "read as UTF-16"
+                return data.decode(encoding), None if encoding == "utf-8-sig" else _AS_UTF16
             except UnicodeDecodeError:
                 raise Unreadable("begins as UTF-16 and is not") from None
     if b"\0" in data[: 1 << 16]:
@@ -82,7 +84,7 @@ def _decoded(data: bytes) -> tuple[str | None, str | None]:
     try:
         return data.decode(), None
     except UnicodeDecodeError:
-        return data.decode("utf-8", "surrogateescape"), None
+        return data.decode("utf-8", "surrogateescape"), "files with bytes that are not UTF-8"
 
 
 def _is_event_file(body: bytes) -> bool:
@@ -103,6 +105,17 @@ def _checked_body(body: bytes) -> bytes:
 
 
 def _documents(path: Path, text: str) -> Iterator[Any]:
+    """Yield the documents. A file of another name that cannot be read matters only if it could hold a
+    stream."""
+    is_named = any(suffix.lower() in _YAML_NAMES + _JSON_NAMES for suffix in path.suffixes)
+    try:
+        yield from _parsed(path, text)
+    except Unreadable:
+        if is_named or "data:" in text or '"choices"' in text:
+            raise
+
+
+def _parsed(path: Path, text: str) -> Iterator[Any]:
     is_yaml_name = any(suffix.lower() in _YAML_NAMES for suffix in path.suffixes)
     start = text.lstrip()[:1]
     if start and start in '{["':
@@ -115,8 +128,8 @@ def _documents(path: Path, text: str) -> Iterator[Any]:
             yield from yaml_documents(_printable(text))
     elif is_yaml_name or _YAML_START.match(text):
         yield from yaml_documents(_printable(text))
-    elif looks_like_events(text.encode("utf-8", "surrogateescape")):
-        yield text.encode("utf-8", "surrogateescape")
+    elif looks_like_events(as_body(text)):
+        yield as_body(text)
 
 
 def _printable(text: str) -> str:

@@ -1,4 +1,5 @@
-"""What a recorder wraps a body in: gzip, zlib, Brotli, Zstandard, Base64, hex. All within one budget of bytes."""
+"""What a recorder wraps a body in: gzip, zlib, Brotli, Zstandard, Base64, hex. All within one budget of
+bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Budget:
 
 
 def ungzip(data: bytes, budget: Budget) -> bytes:
-    """Unpack gzip of one or more members; raise Unreadable where it is broken. A cut end keeps what is there."""
+    """Unpack gzip of one or more members; raise Unreadable where it is broken. A cut end keeps what is
+    there."""
     parts: list[bytes] = []
     while data.startswith(GZIP_MAGIC):
         unpacker = zlib.decompressobj(wbits=31)
@@ -109,6 +111,14 @@ def unpack(data: bytes, content_encoding: str, budget: Budget) -> bytes:
     if "deflate" in content_encoding or data[:1] == b"\x78":
         return inflate(data, budget) or data
     return data
+
+
+def as_body(text: str) -> bytes:
+    """Return the bytes of a text; what stood for bytes that are not UTF-8 is those bytes again."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
 
 
 def from_base64(text: str, budget: Budget) -> bytes | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fragmentlab.corpus.encodings import Budget, Unreadable, from_base64, from_hex, unpack
+from fragmentlab.corpus.encodings import Budget, Unreadable, as_body, from_base64, from_hex, unpack
 from fragmentlab.corpus.interactions import Step, content_encoding, request_keys
 from fragmentlab.corpus.joining import as_bytes, chunks_to_body, join_list
 from fragmentlab.corpus.protocols import (
@@ -28,7 +28,8 @@ _WORTH_PARSING = ("choices", "data:", '["', '[ "', "b64", "base64")
 
 @dataclass(frozen=True)
 class Found:
-    """One body with its place: ``steps`` lead from the document to it; ``protocol`` is None where no event says."""
+    """One body with its place: ``steps`` lead from the document to it; ``protocol`` is None where no event
+    says."""
 
     body: bytes
     fidelity: str
@@ -56,7 +57,8 @@ class Finder:
         self.budget = budget
 
     def find(self, document: Any) -> Iterator[Found]:
-        """Yield each body of the document in order; raise Unreadable where it is nested too deeply or unpacks too far."""
+        """Yield each body of the document in order; raise Unreadable where it is nested too deeply or
+        unpacks too far."""
         if is_chunk(document):
             document = [document]
         yield from self._value(document, ())
@@ -103,7 +105,7 @@ class Finder:
 
     def _text(self, text: str, steps: tuple[Step, ...], wrappings: int) -> Iterator[Found]:
         if "data:" in text:
-            body = text.encode("utf-8", "surrogatepass")
+            body = as_body(text)
             if looks_like_events(body):
                 yield self._found(body, "events", steps)
                 return
@@ -125,7 +127,7 @@ class Finder:
             document = json.loads(text)
         except (ValueError, RecursionError):
             if is_chunk_lines(text):
-                yield self._found(text.encode("utf-8", "surrogatepass"), "chunks", steps)
+                yield self._found(as_body(text), "chunks", steps)
             return
         if is_chunk(document):
             yield self._found(chunks_to_body([document]), "chunks", steps)
@@ -168,7 +170,7 @@ def _kit_record(value: dict[str, Any]) -> bytes | None:
     if not {"id", "provider", "fidelity", "end", "pair"} <= value.keys():
         return None
     if isinstance(body := value.get("body"), str):
-        return body.encode("utf-8", "surrogatepass")
+        return as_body(body)
     if isinstance(packed := value.get("body_base64"), str):
         return from_base64(packed, Budget()) or None
     return None

@@ -1,4 +1,5 @@
-"""Recordings to streams: reads every source, keeps what is known of each body, and counts what was left out and why."""
+"""Recordings to streams: reads every source, keeps what is known of each body, and counts what was left out
+and why."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _HAS_FRAGMENTS = re.compile(rb'"tool_calls"\s*:\s*\[\s*\{')
 
 @dataclass
 class Summary:
-    """What an import found. ``faults`` are (where, why) of what was skipped for a fault; the rest are counts."""
+    """What an import found. ``faults`` are (where, why) of what was skipped for a fault; the rest are
+    counts."""
 
     files: int = 0
     streams: int = 0
@@ -41,8 +43,10 @@ class Summary:
     """Stream id to file and place, for batches that are not scrubbed."""
 
     def lines(self) -> Iterator[str]:
-        """Yield the summary as lines for a terminal; file names are the person's own, nothing is quoted from inside."""
-        yield f"{self.files} files read, {self.streams} streams found, {self.tool_streams} of them with tool calls"
+        """Yield the summary as lines for a terminal; file names are the person's own, nothing is quoted
+        from inside."""
+        found = f"{self.streams} streams found, {self.tool_streams} of them with tool calls"
+        yield f"{self.files} files read, {found}, {self.null_continuations} null continuations"
         for what, count in sorted(self.left_out.items()):
             yield f"left out: {what}: {count}"
         for what, count in sorted(self.noted.items()):
@@ -52,7 +56,8 @@ class Summary:
 
 
 def import_streams(sources: Sequence[str], summary: Summary) -> Iterator[Stream]:
-    """Yield the stream of every Chat Completions body in ``sources``, filling ``summary``; never raises for a bad file."""
+    """Yield the stream of every Chat Completions body in ``sources``, filling ``summary``; never raises for
+    a bad file."""
     ids: set[str] = set()
     for source in expand(sources):
         if source.fault is not None:
@@ -68,7 +73,8 @@ def import_streams(sources: Sequence[str], summary: Summary) -> Iterator[Stream]
 
 
 def evidence_of(sources: Sequence[str]) -> str:
-    """Return the evidence of an import: that of the batches where only such of one kind are named, else ``captured``."""
+    """Return the evidence of an import: that of the batches where only such of one kind are named, else
+    ``captured``."""
     kinds = {
         open_batch(source.path).evidence if source.is_batch else "captured" for source in expand(sources)
     }
@@ -82,8 +88,8 @@ def with_first(streams: Iterator[Stream]) -> Iterator[Stream] | None:
 
 
 def _skip_file(source: Source, why: str, summary: Summary) -> None:
-    if why == "is binary" and not source.named:
-        summary.left_out["binary files"] += 1
+    if why in ("is binary", "is empty") and not source.named:
+        summary.left_out[f"files that are {why.removeprefix('is ')}"] += 1
     else:
         summary.faults.append((str(source.path), why))
 

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fragmentlab.assembler import End
 from fragmentlab.corpus.encodings import Budget, from_base64
 
 Step = tuple[Any, str | int]
 """A container and the key or position taken from it."""
 
 REQUEST_KEYS = frozenset(
-    "request when httpRequest req requests requestBody request_body requestHeaders request_headers postData".split()
+    "request when httpRequest req requests requestBody request_body requestHeaders request_headers "
+    "postData".split()
 )
 """Keys under which a container keeps what was asked; bodies that stand there are not answers."""
 _ANSWER_KEYS = frozenset(
@@ -39,7 +41,7 @@ class Facts:
     tools: tuple[str, ...] | None
     host: str | None
     path: str | None
-    end: str
+    end: End
     recorded_bytes: int | None
     """The size of the body by the container's own account."""
     entry: int
@@ -205,7 +207,7 @@ def _first_url(requests: list[Any], entry: dict[str, Any] | None) -> tuple[str |
     return host, path
 
 
-def _end(steps: Sequence[Step], entry: dict[str, Any] | None) -> str:
+def _end(steps: Sequence[Step], entry: dict[str, Any] | None) -> End:
     """Say ``aborted`` where the container says so, otherwise ``unknown``."""
     for holder, key in reversed(steps):
         if not isinstance(holder, dict) or key in REQUEST_KEYS:

@@ -1,4 +1,5 @@
-"""Lists that are one body: event strings, transport chunks in Base64 or hex, chunk objects, and wrappers of these."""
+"""Lists that are one body: event strings, transport chunks in Base64 or hex, chunk objects, and wrappers of
+these."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fragmentlab.corpus.encodings import Budget, Unreadable, from_base64, from_hex, unpack
+from fragmentlab.corpus.encodings import Budget, Unreadable, as_body, from_base64, from_hex, unpack
 from fragmentlab.corpus.protocols import could_be_chunk, is_chunk, looks_like_events
 
 _WRAPPER_KEYS = (
@@ -96,7 +97,7 @@ def _join_texts(items: Sequence[str], encoding: str, budget: Budget) -> Joined |
     if filled and all(item.lstrip()[0] == "{" or item.strip() == "[DONE]" for item in filled):
         return _join_json_texts(filled)
     if any("data:" in item for item in items):
-        body = _separator(items).join(items).encode("utf-8", "surrogatepass")
+        body = as_body(_separator(items).join(items))
         return (body, "events") if looks_like_events(body) else None
     decoders: tuple[Callable[[str, Budget], bytes | None], ...] = (from_hex, from_base64)
     for decode in decoders:
@@ -151,12 +152,10 @@ def _join_json_texts(items: Sequence[str]) -> Joined | None:
             continue
     else:
         return None
-    texts = [item.strip() for item in items]
-    if any(text == "[DONE]" for text in texts):
-        return "".join(f"data: {_one_line(text)}\n\n" for text in texts).encode(
-            "utf-8", "surrogatepass"
-        ), "chunks"
-    return "".join(_one_line(text) + "\n" for text in texts).encode("utf-8", "surrogatepass"), "chunks"
+    texts = [_one_line(item.strip()) for item in items]
+    if "[DONE]" in texts:
+        return as_body("".join(f"data: {text}\n\n" for text in texts)), "chunks"
+    return as_body("".join(text + "\n" for text in texts)), "chunks"
 
 
 def _one_line(text: str) -> str:

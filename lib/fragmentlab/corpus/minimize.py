@@ -42,16 +42,21 @@ class _Candidate:
 def minimized_vector(
     stream: Stream, category: str | None = None, rules: str | RuleSet = DEFAULT_RULES, scrubbed: bool = True
 ) -> dict[str, Any]:
-    """Return a vector file (DESIGN section 7) with one vector: the stream reduced as far as ``category`` is still its first.
+    """Return a vector file (DESIGN section 7) with one vector: the stream reduced as far as ``category`` is
+    still its first.
 
-    Without a category it is the stream's own. The stream is scrubbed first, so that the vector can be shared; pass False for
-    one that was. Raises InputError where the stream does not have the category, or cannot be scrubbed.
+    Without a category it is the stream's own. The stream is scrubbed first, so that the vector can be shared;
+    pass False for
+    one that was. Raises InputError where the stream does not have the category, or cannot be
+    scrubbed.
     """
     if scrubbed:
         try:
             stream = Scrubber().scrub(stream)
         except Unscrubbable as error:
-            raise InputError(f"the stream cannot be scrubbed: {error}; --no-scrub keeps its content") from None
+            raise InputError(
+                f"the stream cannot be scrubbed: {error}; --no-scrub keeps its content"
+            ) from None
     wanted = _wanted(stream, category, rules)
     stream = _with_few_tools(stream, rules, wanted)
     small = _reduced(
@@ -77,7 +82,9 @@ def _wanted(stream: Stream, category: str | None, rules: str | RuleSet) -> Fault
         if category in (None, fault.category):
             return fault
     if not result.faults:
-        raise InputError(f"the stream is not refused (outcome {result.outcome}); there is no category to keep")
+        raise InputError(
+            f"the stream is not refused (outcome {result.outcome}); there is no category to keep"
+        )
     named = ", ".join(dict.fromkeys(fault.category for fault in result.faults))
     raise InputError(f"the stream does not have that category; it has {named}")
 
@@ -108,7 +115,8 @@ def _is_same(found: Fault, wanted: Fault) -> bool:
 
 
 def _reduced(stream: Stream, test: Callable[[bytes], bool], hidden: Callable[[bytes], bool]) -> _Candidate:
-    """Reduce with ``test``; where it does not hold yet, first with ``hidden``, which lets other faults come before."""
+    """Reduce with ``test``; where it does not hold yet, first with ``hidden``, which lets other faults come
+    before."""
     candidate = _as_chunks(stream)
     if candidate is None or not hidden(candidate.body):
         candidate = _as_text(stream)
@@ -123,10 +131,11 @@ def _reduce(candidate: _Candidate, reducer: Reducer, test: Callable[[bytes], boo
         return _reduce_text(candidate, reducer, test)
     if candidate.done and test(replace(candidate, done=False).body):
         candidate = replace(candidate, done=False)
+
     def holds_for(chunks: list[Any]) -> bool:
         return test(replace(candidate, chunks=chunks).body)
 
-    chunks = reducer.items(candidate.chunks, holds_for)
+    chunks = reducer.items(candidate.chunks or [], holds_for)
     for simpler in _with_whole_arguments(chunks):
         if reducer.holds(lambda simpler=simpler: holds_for(simpler)):  # type: ignore[misc]
             chunks = reducer.items(simpler, holds_for)
@@ -141,7 +150,8 @@ def _reduce(candidate: _Candidate, reducer: Reducer, test: Callable[[bytes], boo
 
 
 def _with_whole_arguments(chunks: list[Any]) -> Iterator[list[Any]]:
-    """Yield the chunks with each call's arguments whole in its first fragment: simple ones first, then their own."""
+    """Yield the chunks with each call's arguments whole in its first fragment: simple ones first, then
+    their own."""
     for text in ("{}", "[]", None):
         simpler = copy.deepcopy(chunks)
         functions: dict[str, list[dict[str, Any]]] = {}
@@ -207,9 +217,7 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _vector_file(
-    stream: Stream, small: _Candidate, final: Result, rules: str | RuleSet
-) -> dict[str, Any]:
+def _vector_file(stream: Stream, small: _Candidate, final: Result, rules: str | RuleSet) -> dict[str, Any]:
     category = final.category or ""
     vector: dict[str, Any] = {
         "id": f"minimized/{category.lower().replace('.', '-').replace('_', '-')}",

@@ -1,4 +1,5 @@
-"""Telling streamed Chat Completions from what else is streamed, and from answers that were assembled before."""
+"""Telling streamed Chat Completions from what else is streamed, and from answers that were assembled
+before."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def protocol_of(body: bytes) -> str | None:
 
 
 def protocol_of_value(value: Any) -> str | None:
-    """Name the protocol of one event's object; None where it could be of any (an error, a usage report, a ping)."""
+    """Name the protocol of one event's object; None where it could be of any (an error, a usage report, a
+    ping)."""
     if not isinstance(value, dict):
         return None
     if is_chunk(value):
@@ -101,12 +103,14 @@ def is_whole_answer(value: dict[str, Any]) -> bool:
 
 
 def is_trace(keys: Iterable[str]) -> bool:
-    """Whether the keys are those of a trace export (OpenTelemetry GenAI, OpenInference), which holds messages only."""
+    """Whether the keys are those of a trace export (OpenTelemetry GenAI, OpenInference), which holds
+    messages only."""
     return any(isinstance(key, str) and _ASSEMBLED_KEYS.fullmatch(key) for key in keys)
 
 
 def lost_blank_lines(body: bytes) -> bool:
-    """Whether a data line follows another one that is a whole JSON document: the recorder dropped blank lines."""
+    """Whether a data line follows another one that is a whole JSON document: the recorder dropped blank
+    lines."""
     return re.search(rb"^data:[ \t]*\{.*\}[ \t\r]*\ndata:[ \t]*[{\[]", body, re.MULTILINE) is not None
 
 

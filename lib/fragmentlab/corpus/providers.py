@@ -52,7 +52,8 @@ _DATA = re.compile(rb"^(?:data:)?[ \t]*(\{.*)$", re.MULTILINE)
 
 
 def provider_of(host: str | None, body: bytes) -> str | None:
-    """Name who answered by public name, or by the host itself where that is not known; None where nothing says."""
+    """Name who answered by public name, or by the host itself where that is not known; None where nothing
+    says."""
     if host is not None:
         name = host.partition(":")[0].lower()
         for suffix, provider in _HOSTS:

@@ -1,7 +1,7 @@
 """Streams without their content: the same outcome, faults, timeline and shape, and nothing of what was said.
 
-Everything is replaced unless its path and value are on the allow-list (scrub-allowed.json). Each scrubbed stream is proven
-on the spot: what the assembler says of it, diagnosing, must be what it says of the original.
+Everything is replaced unless its path and value are on the allow-list (scrub-allowed.json). Each scrubbed
+stream is proven on the spot: what the assembler says of it, diagnosing, must be what it says of the original.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Unscrubbable(Exception):
 
 @dataclass
 class Scrubber:
-    """Scrubs the streams of one batch with one set of placeholders. ``refused`` counts streams by what differed."""
+    """Scrubs the streams of one batch with one set of placeholders. ``refused`` counts streams by what
+    differed."""
 
     refused: Counter[str] = field(default_factory=Counter)
     _replacements: Replacements = field(default_factory=Replacements)
@@ -88,7 +89,8 @@ class Scrubber:
 
 
 def verify(original: Stream, scrubbed: Stream) -> None:
-    """Raise Unscrubbable unless every shipped rule set finds the same faults, timeline, counts and tolerances in both."""
+    """Raise Unscrubbable unless every shipped rule set finds the same faults, timeline, counts and
+    tolerances in both."""
     if original.framing != scrubbed.framing:
         raise Unscrubbable("the framing differs")
     for rules in SHIPPED:

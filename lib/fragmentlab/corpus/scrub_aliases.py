@@ -1,6 +1,7 @@
 """Placeholders for IDs, names and keys: equal words stay equal, within a stream and across a batch.
 
-A word that repeats a known one, or begins with one, has a placeholder that does the same: clients glue words together,
+A word that repeats a known one, or begins with one, has a placeholder that does the same: clients glue
+words together,
 and that must stay visible.
 """
 

@@ -33,7 +33,8 @@ class _Event:
 
 
 def scrub_body(body: bytes, framing: Framing, replacements: Replacements) -> bytes:
-    """Rewrite a body; its bytes must be verified afterwards, since broken input can break in more ways than one."""
+    """Rewrite a body; its bytes must be verified afterwards, since broken input can break in more ways than
+    one."""
     bom = _BOM if body.startswith(_BOM) else b""
     lines = [match.groups() for match in _LINE.finditer(body.removeprefix(_BOM)) if match[0]]
     events = list(_sse_events(lines) if framing == "sse" else _jsonl_events(lines))

@@ -1,8 +1,10 @@
-"""One event's data, rewritten token by token: what the allow-list does not name by path and value is replaced."""
+"""One event's data, rewritten token by token: what the allow-list does not name by path and value is
+replaced."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 
@@ -28,6 +30,7 @@ _KEPT_VALUES = {
     for parent, keys in _ALLOWED["values"].items()
     for key, values in keys.items()
 }
+_STRAY = re.compile("[\udc80-\udcff]")
 _CHUNK_KIND = "chat.completion"
 _INDEXED = ("choices", "tool_calls")
 
@@ -37,7 +40,8 @@ Pieces = Mapping[Path, str]
 
 
 class Replacements:
-    """The placeholders of one batch: IDs, tool names and keys, and the shown names of providers and models."""
+    """The placeholders of one batch: IDs, tool names and keys, and the shown names of providers and
+    models."""
 
     def __init__(self) -> None:
         self.words = Aliases(KEPT_KEYS)
@@ -47,7 +51,8 @@ class Replacements:
 def scrub_event(text: str, replacements: Replacements, pieces: Pieces, stray_bytes: bool) -> str:
     """Rewrite the data of one event; never fails, broken JSON keeps what breaks it.
 
-    ``pieces`` holds what the fragments of a readable event get; ``stray_bytes`` says that surrogates of the text stand for
+    ``pieces`` holds what the fragments of a readable event get; ``stray_bytes`` says that surrogates of the
+    text stand for
     bytes that are not UTF-8.
     """
     writer = _Writer(replacements, pieces, stray_bytes)
@@ -61,7 +66,8 @@ class _Writer:
         self._pieces = pieces
         self._stray_bytes = stray_bytes
         self._path: list[str | int] = []
-        """Of the value that comes next; an open object's last item is its current key, an array's a position."""
+        """Of the value that comes next; an open object's last item is its current key, an array's a
+        position."""
         self._is_array: list[bool] = []
 
     def write(self, token: Token) -> str:
@@ -92,7 +98,13 @@ class _Writer:
             self._path[-1] = key if key is not None else ""
         if key in KEPT_KEYS:
             return token.text
+        if self._holds_stray_bytes(token.text):
+            return with_inside(token.text, lambda raw: fill(raw, True))
         return alias_string(token.text, self._words, "key")
+
+    def _holds_stray_bytes(self, token: str) -> bool:
+        """Whether the token has bytes that are not UTF-8, which must stay such bytes."""
+        return self._stray_bytes and _STRAY.search(token) is not None
 
     def _parent(self) -> str:
         """The nearest key above the one that the value stands under."""
@@ -104,7 +116,7 @@ class _Writer:
             return token
         path = tuple(self._path)
         key = path[-1] if path and isinstance(path[-1], str) else ""
-        if value is None:
+        if value is None or self._holds_stray_bytes(token):
             return with_inside(token, lambda raw: fill(raw, self._stray_bytes))
         if path in self._pieces:
             return _rewritten(token, self._pieces[path])

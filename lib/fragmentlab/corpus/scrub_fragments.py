@@ -1,4 +1,5 @@
-"""What the fragments of one response get for their names and arguments: replaced as one text, cut at the same borders."""
+"""What the fragments of one response get for their names and arguments: replaced as one text, cut at the
+same borders."""
 
 from __future__ import annotations
 

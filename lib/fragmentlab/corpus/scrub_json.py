@@ -1,4 +1,5 @@
-"""A lexer for text that should be JSON, and the replacement of argument text with it; broken text stays as broken."""
+"""A lexer for text that should be JSON, and the replacement of argument text with it; broken text stays as
+broken."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _COLON_FOLLOWS = re.compile(r"[ \t\r\n]*+:")
 
 
 class Token(NamedTuple):
-    """A piece of the text: ``kind`` is blank, string, mark, number, word or other; a key is a string with a colon after it."""
+    """A piece of the text: ``kind`` is blank, string, mark, number, word or other; a key is a string with a
+    colon after it."""
 
     kind: str
     text: str
@@ -72,7 +74,8 @@ def alias_string(token: str, aliases: Aliases, kind: str) -> str:
 def scrub_arguments(text: str, aliases: Aliases) -> str:
     """Replace argument text: keys by placeholders, values by filler, one character for each character.
 
-    Valid JSON stays valid, with the same structure, duplicate keys, escapes and sizes; anything else keeps what breaks it.
+    Valid JSON stays valid, with the same structure, duplicate keys, escapes and sizes; anything else keeps
+    what breaks it.
     """
     written = []
     for token in tokens(text):

@@ -1,4 +1,5 @@
-"""Characters to fixed filler of the same class and size, and words to placeholders that keep who equals whom."""
+"""Characters to fixed filler of the same class and size, and words to placeholders that keep who equals
+whom."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Unit(NamedTuple):
 
 
 def units(raw: str) -> Iterator[Unit]:
-    """Take the inside of a JSON string apart; never fails, an escape that is none is read as plain characters."""
+    """Take the inside of a JSON string apart; never fails, an escape that is none is read as plain
+    characters."""
     for match in _UNIT.finditer(raw):
         form, written = match.lastgroup or "plain", match[0]
         if form == "code":
@@ -72,12 +74,14 @@ def split_surrogates(char: str) -> tuple[str, str]:
 
 
 def is_fixed(char: str) -> bool:
-    """Whether the character stays: blanks, controls, quotes and backslashes shape JSON text; U+FFFD is counted."""
+    """Whether the character stays: blanks, controls, quotes and backslashes shape JSON text; U+FFFD is
+    counted."""
     return char <= " " or char in '"\\/\x7f\ufffd'
 
 
 def filler(char: str, stray_bytes: bool = False) -> str:
-    """Return the filler of one character's class. ``stray_bytes``: surrogates stand for bytes that are not UTF-8."""
+    """Return the filler of one character's class. ``stray_bytes``: surrogates stand for bytes that are not
+    UTF-8."""
     if char <= "\x7f":
         return _ASCII.get(ord(char), char)
     if char == "\ufffd":
@@ -117,7 +121,8 @@ def fill_index(token: str) -> str:
 
 
 def placeholder(text: str, marker: str, number: int) -> str:
-    """Write ``number`` in the free characters of ``text``, least significant first, so that none begins another.
+    """Write ``number`` in the free characters of ``text``, least significant first, so that none begins
+    another.
 
     Characters keep their class; the first free one says what kind of word it is, where there is room.
     """

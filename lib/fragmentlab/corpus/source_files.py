@@ -1,4 +1,5 @@
-"""Files, folders and globs to the files to read; none by a link that leaves its folder, none unpacked past a limit."""
+"""Files, folders and globs to the files to read; none by a link that leaves its folder, none unpacked past
+a limit."""
 
 from __future__ import annotations
 
@@ -118,10 +119,11 @@ def content_of(path: Path, budget: Budget) -> bytes:
     """Return the whole file, unpacked; raise Unreadable where it is too large, broken or cannot be read."""
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+            is_too_large = os.fstat(file.fileno()).st_size > MAX_FILE_BYTES
+            data = b"" if is_too_large else file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise Unreadable(f"cannot be read: {reason(error)}") from None
-    if len(data) > MAX_FILE_BYTES:
+    if is_too_large or len(data) > MAX_FILE_BYTES:
         raise Unreadable(f"is larger than {MAX_FILE_BYTES >> 20} MiB and not JSON Lines; split it")
     if data.startswith(GZIP_MAGIC):
         return ungzip(data, budget)

@@ -134,8 +134,8 @@ def _rendered(
 _PLAIN = Shape(
     name="plain", provider=None, server=None, streams_seen=None, sources=(), note="",
     continuation_id="omitted", continuation_name="omitted", type="first", role="first", content="null",
-    first_chunk="role", arguments="split", first_arguments="empty_string", index_base=0, parallel="sequential",
-    finish="own_chunk", finish_reason="tool_calls", finish_key="null", usage="none", comments=False, done=True,
-    chunk_id="same", object=True, padding=(),
+    first_chunk="role", arguments="split", first_arguments="empty_string", index_base=0,
+    parallel="sequential", finish="own_chunk", finish_reason="tool_calls", finish_key="null", usage="none",
+    comments=False, done=True, chunk_id="same", object=True, padding=(),
 )  # fmt: skip
 """Stands in where none of the given shapes takes faults."""

@@ -1,6 +1,8 @@
-"""YAML documents to plain values, from parser events: no tag is obeyed, nothing is built but lists, dicts and scalars.
+"""YAML documents to plain values, from parser events: no tag is obeyed, nothing is built but lists, dicts
+and scalars.
 
-Aliases give the same object again, never a copy, and what they add up to is counted: a small text cannot grow large.
+Aliases give the same object again, never a copy, and what they add up to is counted: a small text cannot
+grow large.
 """
 
 from __future__ import annotations
