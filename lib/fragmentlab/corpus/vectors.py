@@ -202,8 +202,10 @@ def _tools(
     if "tools" not in item:
         return otherwise, known
     tools = item["tools"]
+    if tools is None:
+        return None, None
     if not isinstance(tools, list):
-        _bad("tools must be an array of names, or of objects with name and schema")
+        _bad("tools must be null, or an array of names or of objects with name and schema")
     try:
         return tuple(tools), Tools(tools)
     except ValueError as error:
