@@ -1,8 +1,7 @@
 """The committed history, made by one command: ``python -m fragmentlab.qualification.history``.
 
 It records the shipped rule sets over every committed batch and vector file. ``--check`` makes it anew
-elsewhere and compares row for row what the committed runs hold of sources that have not changed since. To
-make it anew, remove
+elsewhere and compares row for row, streams that came or changed since aside. To make it anew, remove
 ``data/runs`` but for ``expectations.json`` first: recorded runs are never rewritten.
 """
 
@@ -19,6 +18,7 @@ from fragmentlab.errors import InputError
 from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.ledger import LEDGER
 from fragmentlab.qualification.record import record_run
+from fragmentlab.qualification.rows import Row
 from fragmentlab.qualification.runs import Run, list_runs, open_run
 
 HISTORY = (
@@ -52,17 +52,20 @@ def record_history(runs: Path) -> list[Run]:
 
 
 def differences(committed: Sequence[Run], again: Sequence[Run]) -> list[str]:
-    """What differs, row for row, in sources whose hash is the same in both; a sentence each."""
+    """What differs, row for row, in streams that both have with the same bytes and expectation; a sentence
+    each.
+
+    A source whose hash is the same must give the same rows in the same order.
+    """
     found = []
     for before, after in zip(committed, again, strict=True):
-        sources = [_hashes(run) for run in (before, after)]
-        same = {name for name, sha256 in sources[0].items() if sources[1].get(name) == sha256}
+        hashes = [_hashes(run) for run in (before, after)]
+        same = {name for name, sha256 in hashes[0].items() if hashes[1].get(name) == sha256}
         for part in _PARTS:
-            rows = [
-                [row for row in getattr(run, part).to_pylist() if row["batch"] in same]
-                for run in (before, after)
-            ]
-            if rows[0] != rows[1]:
+            tables = [getattr(run, part).to_pylist() for run in (before, after)]
+            keys = [_keys(run) for run in (before, after)]
+            kept = [_kept(rows, same, keys[0] & keys[1]) for rows in tables]
+            if not kept[0] or kept[0] != kept[1]:
                 found.append(f"{before.revision}: {part} differ")
     return found
 
@@ -108,6 +111,16 @@ def _check(runs: Path) -> int:
         print(f"changed since the history was recorded: {', '.join(stale)}", file=sys.stderr)
     print(f"{len(committed)} runs made anew: {'some rows differ' if found else 'every row is the same'}")
     return 1 if found else 0
+
+
+def _keys(run: Run) -> set[tuple[object, ...]]:
+    columns = ("batch", "stream", "body_sha256", "expected_outcome", "expected_category")
+    return {tuple(row[name] for name in columns) for row in run.results.select(list(columns)).to_pylist()}
+
+
+def _kept(rows: list[Row], same: set[str], common: set[tuple[object, ...]]) -> list[Row]:
+    named = {key[:2] for key in common}
+    return [row for row in rows if row["batch"] in same or (row["batch"], row["stream"]) in named]
 
 
 def _hashes(run: Run) -> dict[str, str]:

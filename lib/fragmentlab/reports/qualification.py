@@ -142,7 +142,7 @@ class Qualification:
     def require(self, fail_on_regression: bool) -> Callout:
         """Fail the notebook on a regression, unless told otherwise."""
         if self.judgement.is_regression and fail_on_regression:
-            raise ResultDoesNotHold(f"{self.judgement.verdict}: {'; '.join(self.judgement.reasons())}")
+            raise ResultDoesNotHold("; ".join(self.judgement.reasons()))
         said = (
             "a regression, which this run was told not to fail on"
             if self.judgement.is_regression
@@ -245,11 +245,14 @@ def open_qualification(p: SimpleNamespace) -> Qualification:
 
     Raises InputError for runs, batches or expectations that cannot be used.
     """
-    folder = _resolved(p.runs)
+    folder, committed = _resolved(p.runs), REPOSITORY / "data" / "runs"
     batches = [name.strip() for name in p.batches.split(",") if name.strip()]
-    base, target = find_run(p.base, [folder]), find_run(p.target, [folder])
+    base, target = (find_run(name, [folder, committed]) for name in (p.base, p.target))
     declarations = load_expectations(_resolved(p.expectations)) if p.expectations else []
-    return Qualification(list_runs(folder), judge(compare_runs(base, target, batches), declarations), batches)
+    recorded = list_runs(folder)
+    others = [run for run in (base, target) if run.id not in {known.id for known in recorded}]
+    judgement = judge(compare_runs(base, target, batches), declarations)
+    return Qualification([*others, *recorded], judgement, batches)
 
 
 def _resolved(option: str) -> Path:
