@@ -83,17 +83,20 @@ def test_what_a_killed_process_left_is_named_by_the_next(tmp_path: Path, identit
     assert left.is_dir()
 
 
-def test_an_interrupt_leaves_nothing(tmp_path: Path, root: Path) -> None:
-    """Ctrl-C ends a run with status 130, says that nothing is left, and leaves nothing."""
-    runs, waiting = tmp_path / "runs", "import time; print(flush=True); time.sleep(60)"
-    hanging = ["--exec", f"{sys.executable} -c '{waiting}'", "--time-limit", "60"]
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_leaves_nothing(tmp_path: Path, root: Path, workers: str) -> None:
+    """Ctrl-C ends a run with status 130, says that nothing is left, and leaves neither files nor
+    processes."""
+    runs, token = tmp_path / "runs", tmp_path / "subject"
+    waiting = f"import pathlib, time; pathlib.Path({str(token)!r}).touch(); time.sleep(61)"
+    hanging = ["--exec", f'{sys.executable} -c "{waiting}"', "--time-limit", "60", "--workers", workers]
     child = subprocess.Popen(
         [*QUALIFY, str(root / "data/vectors/name.json"), "--revision", "x", "--runs", str(runs), *hanging],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not (runs.is_dir() and any(runs.iterdir())) and child.poll() is None:
+    while not token.exists() and child.poll() is None:
         os.sched_yield()
     child.send_signal(signal.SIGINT)
     _, stderr = child.communicate(timeout=30)
@@ -101,6 +104,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, root: Path) -> None:
     assert "nothing is left" in stderr
     assert "Traceback" not in stderr
     assert list(runs.iterdir()) == []
+    assert not _running(str(token))
 
 
 def test_two_writers_both_get_their_runs(tmp_path: Path, identity: Path) -> None:
@@ -155,6 +159,17 @@ def test_a_full_disk_keeps_the_ledger_as_it_was(small_disk: Path, identity: Path
     assert len(done.stderr.splitlines()) == 1
     _assert_only_whole_runs(runs, at_least=1)
     assert not list(runs.glob(f"{WORKING}*"))
+
+
+def _running(word: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if word.encode() in path.read_bytes() and path.parent.name != str(os.getpid()):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
 
 
 def _qualify(vectors: Path, runs: Path) -> subprocess.CompletedProcess[str]:

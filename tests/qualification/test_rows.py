@@ -189,6 +189,14 @@ def test_a_revision_label_is_plain(tmp_path: Path, identity: Path, revision: str
     assert CANARY not in str(raised.value)
 
 
+def test_unusable_tools_of_a_stream_are_one_line(tmp_path: Path) -> None:
+    """A batch whose tools no assembler can take is refused by the stream's number, nothing quoted."""
+    batch = _batch(tmp_path, _stream(_body()), _stream(_body("b"), tools=({"name": 7, CANARY: CANARY},)))
+    with pytest.raises(InputError, match="stream 2") as raised:
+        record_run([batch], "x", KEEP, tmp_path / "runs")
+    assert CANARY not in str(raised.value)
+
+
 def test_a_source_given_twice_is_refused(identity: Path) -> None:
     """Two sources of one name could not be told apart later."""
     with pytest.raises(InputError, match="given twice"):

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fragmentlab.assembler import Tools
 from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
 from fragmentlab.corpus.names import KINDS, NameAliases
-from fragmentlab.corpus.streams import reason, stream_id
+from fragmentlab.corpus.streams import Stream, reason, stream_id
 from fragmentlab.corpus.vectors import Expectation, VectorFile, body_of, load_vectors, vector_paths
 from fragmentlab.display import for_terminal
 from fragmentlab.errors import InputError
@@ -92,7 +93,8 @@ def _batch(batch: Batch) -> Source:
 
 def _streams(batch: Batch, evidence: str) -> Iterator[Item]:
     aliases, times = NameAliases(), dict[str, int]()
-    for stream in batch.streams():
+    for number, stream in enumerate(batch.streams(), 1):
+        _check_tools(stream, f"batch {for_terminal(batch.name)}, stream {number}")
         name = stream_id(stream.body)
         times[name] = times.get(name, 0) + 1
         if times[name] > 1:
@@ -100,6 +102,13 @@ def _streams(batch: Batch, evidence: str) -> Iterator[Item]:
         case = Case(name, stream.body, stream.framing, stream.end, stream.tools)
         provider, server, model = (aliases.show(kind, getattr(stream, kind)) for kind in KINDS)
         yield Item(case, batch.name, evidence, provider, server, model)
+
+
+def _check_tools(stream: Stream, where: str) -> None:
+    try:
+        Tools(stream.tools or ())  # type: ignore[arg-type]
+    except ValueError as error:
+        raise InputError(f"{where}: its tools cannot be used: {error}") from None
 
 
 def _vectors(path: Path) -> Source:

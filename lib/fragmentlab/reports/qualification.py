@@ -58,14 +58,13 @@ class Qualification:
         """The verdict and why, first on the page."""
         judgement = self.judgement
         base, target = judgement.comparison.base, judgement.comparison.target
-        kit = any(run.subject["kind"] in ("assembler", "counterfactual") for run in (base, target))
         return Callout(
             "bad" if judgement.is_regression else "ok",
             f"{judgement.verdict.capitalize()}: {target.title}, judged against {base.title}.",
             [
                 f"{summary(judgement.comparison)}.",
                 *(f"{reason[0].upper()}{reason[1:]}." for reason in judgement.reasons()),
-                *([f"{KIT_WAS_TESTED[0].upper()}{KIT_WAS_TESTED[1:]}."] if kit else []),
+                *_whose(base, target),
             ],
         )
 
@@ -259,6 +258,14 @@ def _resolved(option: str) -> Path:
     """A path as given, or else within the checkout: a notebook may be run from anywhere."""
     path = Path(option)
     return path if path.exists() or path.is_absolute() else REPOSITORY / path
+
+
+def _whose(base: Run, target: Run) -> list[str]:
+    """Whose code was tested, where it was the kit's."""
+    kit = [run.subject["kind"] in ("assembler", "counterfactual") for run in (base, target)]
+    if kit[1]:
+        return [f"{KIT_WAS_TESTED[0].upper()}{KIT_WAS_TESTED[1:]}."]
+    return ["The base is the kit's assembler, not an earlier revision of the target."] if kit[0] else []
 
 
 def _acceptance(label: str, outcomes: Sequence[str]) -> Acceptance:
