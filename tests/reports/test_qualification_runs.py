@@ -1,0 +1,92 @@
+"""What notebook 04 shows of recorded runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fragmentlab.errors import InputError
+from fragmentlab.qualification.choose import Choice
+from fragmentlab.qualification.imported import import_log
+from fragmentlab.qualification.record import record_run
+from fragmentlab.reports import ResultDoesNotHold
+from fragmentlab.reports.parameters import declared_parameters
+from fragmentlab.reports.qualification import LISTED_FLIPS, Qualification, open_qualification
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """Return a folder with a right run, a wrong one, and an imported log."""
+    folder = tmp_path_factory.mktemp("notebook")
+    for rules in ("keep-established", "accept-every-null"):
+        record_run([root / "data/vectors/identity.json"], rules, Choice(rules=rules), folder / "runs")
+    fact = {"time": "2026-10-01T09:30:00Z", "outcome": "rejected", "category": "TOOL_FRAGMENT_ID"}
+    (folder / "log.jsonl").write_text("".join(json.dumps({"task": f"{n}", **fact}) + "\n" for n in range(3)))
+    import_log(folder / "log.jsonl", "0.15.1", folder / "runs")
+    return folder / "runs"
+
+
+def _opened(runs: Path | str, base: str, target: str, **others: str) -> Qualification:
+    given = {"batches": "", "expectations": ""} | others
+    return open_qualification(SimpleNamespace(runs=str(runs), base=base, target=target, **given))
+
+
+def _html(shown: object) -> str:
+    return shown._repr_mimebundle_()["text/html"]  # type: ignore[attr-defined]
+
+
+def test_the_page_passes_with_its_defaults(root: Path) -> None:
+    """The repair against the reconstruction, declared: a pass, from the committed runs alone."""
+    declared = declared_parameters(root / "notebooks/04-qualification-runs.ipynb")
+    found = open_qualification(SimpleNamespace(**{name: p.default for name, p in declared.items()}))
+    assert _html(found.verdict()).count("Pass") == 1
+    found.require(True)
+    assert "the kit's assembler was tested" in found.verdict().details[-1].lower()
+
+
+def test_a_regression_fails_the_page_unless_told_otherwise(runs: Path) -> None:
+    """The verdict is computed from the comparison and decides."""
+    found = _opened(runs, "keep-established", "accept-every-null")
+    assert "Lost protection" in _html(found.verdict())
+    with pytest.raises(ResultDoesNotHold, match="lost protection"):
+        found.require(True)
+    assert "told not to fail" in _html(found.require(False))
+
+
+def test_each_kind_of_evidence_says_what_follows(runs: Path) -> None:
+    """A kind that was not met says that nothing follows; one that was says how often."""
+    found = _opened(runs, "keep-established", "accept-every-null")
+    assert "No live stream is recorded" in _html(found.panel("live"))
+    assert "null continuations were met in" in _html(found.panel("controlled"))
+    assert "nothing follows" in _html(found.panel("imported"))
+
+
+def test_the_compound_history_is_drawn_as_its_own(runs: Path) -> None:
+    """Imported refusals of the old category are one bar part of that name, and stay unexplained."""
+    found = _opened(runs, "keep-established", "keep-established")
+    assert "0.15.1 (an imported log): TOOL_FRAGMENT_ID 3" in _html(found.panel("imported"))
+    assert "Why 3 imported refusals happened" in found.conclusion().to_text()
+
+
+def test_flips_are_capped_and_linked(root: Path) -> None:
+    """Each listed stream links to how it can be looked at; what is left out is counted."""
+    found = _opened(root / "data/runs", "keep-established", "reject-null-reconstruction")
+    page = _html(found.flips())
+    assert page.count('href="#flip-') == page.count('<li id="flip-') == LISTED_FLIPS
+    assert " more; `fragmentlab compare --junit` writes all" in page
+
+
+def test_a_run_elsewhere_is_compared_with_the_committed_ones(runs: Path) -> None:
+    """The base may be one of the kit's own runs."""
+    found = _opened(runs, "reject-null-reconstruction", "keep-established", batches="vectors/identity")
+    assert len(found.runs) == 4
+    assert found.judgement.comparison.base.is_reconstruction
+
+
+def test_an_unknown_run_is_one_line(runs: Path) -> None:
+    """A name that no run has is an error that the page shows."""
+    with pytest.raises(InputError, match="no run is named"):
+        _opened(runs, "keep-established", "nothing")
