@@ -276,6 +276,22 @@ def test_vectors_added_to_a_file_keep_older_runs_comparable(
     assert judgement.comparison.changed_sources == ["vectors/identity"]
 
 
+def test_a_vector_with_other_tools_is_changed_not_flipped(record: Record, root: Path, tmp_path: Path) -> None:
+    """What a stream is judged by is part of what is matched: a changed vector is no regression of the
+    subject."""
+    content = json.loads((root / "data/vectors/name.json").read_text())
+    other = tmp_path / "other" / "name.json"
+    other.parent.mkdir()
+    other.write_text(json.dumps({**content, "tools": ["another"]}))
+    runs = [
+        record(Choice(rules="keep-established"), sources=[source])
+        for source in (root / "data/vectors/name.json", other)
+    ]
+    comparison = compare_runs(*runs)
+    assert comparison.changed
+    assert not comparison.flips
+
+
 def test_only_named_batches_are_judged(made: Callable[..., Run]) -> None:
     """A limit to one batch leaves out what moved in another; an unknown one is an error."""
     base = made(_row("s", "accepted"), _row("s", "accepted", batch="c"))

@@ -1,5 +1,4 @@
-"""Two runs side by side: streams matched by batch, id and body hash; what flipped; what was added or is
-gone."""
+"""Two runs side by side: streams matched by batch, id, body and conditions; what flipped, came or went."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ DRIFT = "drift"
 OTHER_CALLS = "accepted:other_calls"
 """The state of a stream that was accepted with other calls than it carries."""
 _COLUMNS = (
-    "stream", "batch", "evidence", "provider", "body_sha256", "outcome", "category", "calls_match",
-    "null_continuations", "expected_outcome", "expected_category", "as_expected",
+    "stream", "batch", "evidence", "provider", "body_sha256", "conditions_sha256", "outcome", "category",
+    "calls_match", "null_continuations", "expected_outcome", "expected_category", "as_expected",
 )  # fmt: skip
 _PLACE = ("batch", "stream", "fault", "event", "fragment")
 
@@ -115,7 +114,7 @@ def compare_runs(base: Run, target: Run, batches: Sequence[str] = ()) -> Compari
             f"{len(missing)} of the named batches are in neither run; see `fragmentlab runs list`"
         )
     common = [key for key in before if key in after]
-    changed = [key for key in common if before[key]["body_sha256"] != after[key]["body_sha256"]]
+    changed = [key for key in common if _hashes(before[key]) != _hashes(after[key])]
     rows = {key: (before[key], after[key]) for key in common if key not in set(changed)}
     if not rows:
         raise InputError("the two runs have no stream in common, so there is nothing to judge")
@@ -206,6 +205,10 @@ def _kind(base: str, target: str) -> str:
 def _places(run: Run) -> dict[Key, tuple[int | None, int | None]]:
     rows = run.diagnostics.select(list(_PLACE)).to_pylist()
     return {(r["batch"], r["stream"]): (r["event"], r["fragment"]) for r in rows if r["fault"] == 1}
+
+
+def _hashes(row: Row) -> tuple[str, str]:
+    return row["body_sha256"], row["conditions_sha256"]
 
 
 def _changed_sources(base: Run, target: Run) -> list[str]:

@@ -114,7 +114,9 @@ def _check(runs: Path) -> int:
 
 
 def _keys(run: Run) -> set[tuple[object, ...]]:
-    columns = ("batch", "stream", "body_sha256", "expected_outcome", "expected_category")
+    columns = (
+        "batch", "stream", "body_sha256", "conditions_sha256", "expected_outcome", "expected_category"
+    )  # fmt: skip
     return {tuple(row[name] for name in columns) for row in run.results.select(list(columns)).to_pylist()}
 
 

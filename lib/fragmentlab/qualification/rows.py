@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from fragmentlab.assembler import Fault, Limits, Result, assemble
 from fragmentlab.qualification.sources import Item
-from fragmentlab.subjects import Observation
+from fragmentlab.subjects import Case, Observation
 from fragmentlab.subjects.assembler import listing, raw_calls
 from fragmentlab.subjects.interface import RawCall
 
@@ -30,6 +30,7 @@ RESULTS = pa.schema(
         ("server", pa.string()),
         ("model", pa.string()),
         ("body_sha256", pa.string()),
+        ("conditions_sha256", pa.string()),
         ("outcome", pa.string()),
         ("stage", pa.string()),
         ("category", pa.string()),
@@ -46,10 +47,10 @@ RESULTS = pa.schema(
         ("calls_match", pa.bool_()),
     ]
 )
-"""One row a stream. ``first_null_fragment`` is the ordinal of the first null continuation, so that a
-sentence about them can be followed down; ``tolerances`` is JSON text; ``calls_match`` says whether an
-accepted stream's calls are those that the vector expects or, without one, those that the kit assembles (null
-where neither has any)."""
+"""One row a stream. ``conditions_sha256`` covers tools, limits and the end; ``first_null_fragment`` is the
+ordinal of the first null continuation, so that a sentence about them can be followed down; ``tolerances`` is
+JSON text; ``calls_match`` says whether an accepted stream's calls are those that the vector expects or,
+without one, those that the kit assembles (null where neither has any)."""
 DIAGNOSTICS = pa.schema(
     [
         ("stream", pa.string()),
@@ -104,6 +105,13 @@ def _reading(item: Item, timeline_rows: int = 0) -> Result:
     )
 
 
+def _conditions_sha256(case: Case) -> str:
+    """One hash over what a stream is judged by beside its bytes: tools, limits and how its transport
+    ended."""
+    conditions = [case.tools, dataclasses.asdict(case.limits), case.end, case.framing]
+    return hashlib.sha256(to_text(conditions).encode()).hexdigest()
+
+
 def _first_null(item: Item) -> int | None:
     rows = _reading(item, Limits().timeline_rows).timeline
     nulls = (r for r in rows if r.incoming_kind == "null" and r.previous_identity == "established")
@@ -122,6 +130,7 @@ def _result(item: Item, observation: Observation, reading: Result) -> Row:
         "server": item.server,
         "model": item.model,
         "body_sha256": hashlib.sha256(item.case.body).hexdigest(),
+        "conditions_sha256": _conditions_sha256(item.case),
         "outcome": observation.outcome,
         "stage": primary.stage if primary else None,
         "category": observation.category,
