@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     written."""
     from fragmentlab.corpus.batches import write_batch
     from fragmentlab.corpus.importing import Summary, evidence_of, import_streams, with_first
+    from fragmentlab.corpus.private import MARK
     from fragmentlab.corpus.scrub import Scrubber
     from fragmentlab.display import for_terminal
 
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         licence="not stated",
         scrubbed=not args.no_scrub,
         parquet=args.parquet,
-        extra={"places": summary.places} if args.no_scrub else None,
+        extra={MARK: True, "places": summary.places} if args.no_scrub else None,
     )
     if args.no_scrub:
         (out / ".gitignore").write_text("*\n", encoding="utf-8")

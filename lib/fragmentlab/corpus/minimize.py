@@ -46,8 +46,7 @@ def minimized_vector(
     still its first.
 
     Without a category it is the stream's own. The stream is scrubbed first, so that the vector can be shared;
-    pass False for
-    one that was. Raises InputError where the stream does not have the category, or cannot be
+    pass False for one that was. Raises InputError where the stream does not have the category, or cannot be
     scrubbed.
     """
     if scrubbed:
