@@ -12,6 +12,7 @@ import pytest
 
 from fragmentlab.assembler import SHIPPED, assemble
 from fragmentlab.errors import InputError
+from fragmentlab.runtime import agent
 from fragmentlab.runtime.play import Played, play, play_all
 from fragmentlab.runtime.policy import DEFAULT_POLICY, NEVER_RETRIED
 from fragmentlab.runtime.provider import Provider
@@ -85,6 +86,26 @@ def test_target_streams_null_and_control_does_not(played: dict[str, Played]) -> 
     control, target = played["control"], played["target"]
     assert control.outcome.null_continuations == 0 < target.outcome.null_continuations
     assert [body.replace(b',"id":null', b"") for body in target.bodies] == list(control.bodies)
+
+
+def test_variants_stream_what_they_say(played: dict[str, Played]) -> None:
+    """Repeated IDs are repeated on every later fragment, and a late ID is on the second
+    fragment, not the first."""
+    for name, kinds in (("repeated-id", ["string"] * 3), ("late-id", ["omitted", "string", "omitted"])):
+        saving = max(played[name].bodies, key=len)
+        assert [row.incoming_kind for row in assemble(saving, diagnose=True).timeline][:3] == kinds
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_result_under_another_call_is_noticed(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: bool
+) -> None:
+    """An agent that gives one call another call's result fails the scenario, not only the comparison."""
+    if swapped:
+        original = agent._answered
+        monkeypatch.setattr(agent, "_answered", lambda asked, given: original(asked, list(reversed(given))))
+    result = play(find_scenario("parallel-control"), SMALL, provider, tmp_path)
+    assert (result.unmet(KEEP) is None) == (not swapped)
 
 
 def test_interleaved_target_streams_in_turn(played: dict[str, Played]) -> None:

@@ -52,7 +52,8 @@ def test_no_name_leads_out(workspace: Workspace, name: str) -> None:
 def test_links_are_not_followed(workspace: Workspace, tmp_path: Path) -> None:
     """A symbolic or a second hard link inside the sources is neither listed nor read."""
     sources = tmp_path / "w" / "sources"
-    (sources / "soft.txt").symlink_to(tmp_path / "outside.txt")
+    (tmp_path / "other.txt").write_text(OUTSIDE, encoding="utf-8")
+    (sources / "soft.txt").symlink_to(tmp_path / "other.txt")
     os.link(tmp_path / "outside.txt", sources / "hard.txt")
     (sources / "loop.txt").symlink_to(sources / "loop.txt")
     assert workspace.list_sources() == ["page-01.txt", "page-02.txt"]

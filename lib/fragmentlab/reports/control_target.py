@@ -162,14 +162,15 @@ class ControlTarget:
     def _compared(self, played: Played) -> list[Cell]:
         outcome, other = played.outcome, self.judged.other(played)
         differences = self.judged.differences(played) or ()
-        kept = played.ids_kept
         return [
             played.scenario.name,
             played.scenario.same_as,
             outcome.null_continuations,
             self._verdict(played),
-            _badge(kept and "identity" not in differences, "yes", "no"),
-            _badge(kept and "tool results" not in differences, "yes", "no"),
+            _badge(played.ids_kept and "identity" not in differences, "yes", "no"),
+            _badge(
+                played.results_own and bool(played.results) and "tool results" not in differences, "yes", "no"
+            ),
             (played.report_sha256 or "")[:12] or None,
             None if other is None else _differing_lines(played.report, other.report),
             len(outcome.executed),

@@ -4,7 +4,8 @@ facts that came of it."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from fragmentlab.runtime.provider import Provider
 from fragmentlab.runtime.scenarios import Scenario
 from fragmentlab.runtime.session import Session
 from fragmentlab.runtime.task import REPORT_NAME, Task
+from fragmentlab.runtime.wire import WireCall
 from fragmentlab.runtime.workspace import Workspace
 
 TIMEOUTS = Timeouts(connect=5.0, idle=10.0, total=60.0)
@@ -27,11 +29,14 @@ SPARE_TURNS = 4
 
 @dataclass(frozen=True)
 class Played:
-    """One scenario, played: facts only. ``report`` is kept for comparing bytes and is never shown."""
+    """One scenario, played: facts only. ``ids_kept``: every call came back under the ID that was streamed
+    for it; ``results_own``: under that ID came what this very call asked for. ``results``: digests of ID
+    and result by turn and call. ``report`` is kept for comparing bytes and is never shown."""
 
     scenario: Scenario
     outcome: Outcome
     ids_kept: bool
+    results_own: bool
     results: tuple[tuple[tuple[int, int], tuple[str, str]], ...]
     files: tuple[str, ...]
     report: bytes | None = field(repr=False)
@@ -51,16 +56,18 @@ class Played:
         than the default an identity category may be the compound one, and a null stream
         may be refused for its null before anything else."""
         expect, outcome = self.scenario.expect, self.outcome
+        if self.scenario.kind == "negative" and outcome.executed:
+            return "executed a call that must be refused"
         if outcome.status != expect["status"]:
             return f"ended {outcome.status}, not {expect['status']}"
+        if outcome.status == "done" and not (self.ids_kept and self.results_own):
+            return "gave a call another ID or another call's result"
         if not self._matches(outcome.category, expect.get("category"), rules):
             return f"was refused as {outcome.category}, not {expect.get('category')}"
         if "refusals" in expect and not self._match_all(outcome.refusals, expect["refusals"], rules):
             return "was refused on the way otherwise than expected"
         if outcome.status == "refused" and (outcome.effects or self.files):
             return "had an effect"
-        if self.scenario.kind == "negative" and outcome.executed:
-            return "executed a call"
         return None
 
     def differences(self, other: Played) -> list[str]:
@@ -136,13 +143,35 @@ def play_all(
 
 
 def _facts(scenario: Scenario, session: Session, outcome: Outcome, workspace: Workspace) -> Played:
-    files = tuple(workspace.reports())
+    files, sources = tuple(workspace.reports()), session.task.sources()
     return Played(
         scenario=scenario,
         outcome=outcome,
         ids_kept=not session.mismatches and session.arguments_kept and bool(session.results),
-        results=tuple(sorted(session.results.items())),
+        results_own=all(_is_own(call, result, sources) for call, result in session.results.values()),
+        results=tuple(
+            (place, (_digest(call.id), _digest(result)))
+            for place, (call, result) in sorted(session.results.items())
+        ),
         files=files,
         report=workspace.read_report(REPORT_NAME) if REPORT_NAME in files else None,
         bodies=tuple(sent.script.body for sent in session.sent),
     )
+
+
+def _is_own(call: WireCall, result: str, sources: Mapping[str, str]) -> bool:
+    """Whether a tool result is what this call asked for, seen from the server that streamed the call. An
+    error names nothing that could be compared."""
+    asked, given = json.loads(call.arguments), json.loads(result)
+    if "error" in given:
+        return True
+    match call.name:
+        case "read_source":
+            return bool(given == {"source": asked["source"], "text": sources.get(asked["source"])})
+        case "save_report":
+            return bool(given["sha256"] == _digest(asked["content"]))
+    return set(given["sources"]) <= sources.keys()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

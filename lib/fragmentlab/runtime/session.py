@@ -38,15 +38,14 @@ class Sent:
 class Session:
     """Plays one scenario for one task and remembers, in memory, what was sent and what came back.
 
-    ``sent`` holds every answer; ``results`` the digests of each call's ID and of the
-    tool result that came back under it, by (turn, call ordinal); ``mismatches`` counts
-    follow-ups that answered another ID than was sent.
+    ``sent`` holds every answer; ``results`` each call and the tool result that came back under its ID, by
+    (turn, call ordinal); ``mismatches`` counts follow-ups that answered another ID than was sent.
     """
 
     def __init__(self, scenario: Scenario, task: Task) -> None:
         self.scenario, self.task = scenario, scenario.sized(task)
         self.sent: list[Sent] = []
-        self.results: dict[tuple[int, int], tuple[str, str]] = {}
+        self.results: dict[tuple[int, int], tuple[WireCall, str]] = {}
         self.arguments_kept = True
         self.mismatches = 0
         self.problem: str | None = None
@@ -136,7 +135,7 @@ class Session:
             calls = latest[turn].calls
             self._check_calls(message.get("tool_calls") or [], calls, answers)
             for number, call in enumerate(calls, 1):
-                self.results[turn, number] = (_digest(call.id), _digest(answers[call.id]))
+                self.results[turn, number] = (call, answers[call.id])
                 texts += [answers[call.id]] if call.name == "read_source" else []
         return texts
 
@@ -196,10 +195,6 @@ def _text(content: Any) -> str:
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else ""
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _wants_usage(request: Mapping[str, Any]) -> bool:
