@@ -22,6 +22,8 @@ EXTRA: list[dict[str, Any]] = [
     {"arguments": "decoy"},
     {"model": "a:b", "p": "1"},
     {"error": None},
+    {"created": 17, "obfuscation": "abc"},
+    {"p": "ab", "created": 9, "model": "m"},
 ]
 FRAGMENT_EXTRA: list[dict[str, Any]] = [
     {},
@@ -46,10 +48,12 @@ def chunk(
     delta = {"tool_calls": [{"index": 0, **fragment, "function": function}]}
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
     separators = (", ", ": ") if spaced else (",", ":")
-    text = json.dumps(
-        {"id": "r", "choices": [choice], **extra}, ensure_ascii=ensure_ascii, separators=separators
+    root = (
+        {"id": "r", "choices": [choice], **extra}
+        if "p" in extra
+        else {**extra, "id": "r", "choices": [choice]}
     )
-    return text.encode()
+    return json.dumps(root, ensure_ascii=ensure_ascii, separators=separators).encode()
 
 
 def outcome(reads: list[bytes], lessons: int, limits: dict[str, int]) -> Result:
@@ -60,13 +64,27 @@ def outcome(reads: list[bytes], lessons: int, limits: dict[str, int]) -> Result:
     return assembler.finish("clean")
 
 
+def vary(extra: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Give some of the members other values, as padding and timestamps have in every chunk."""
+    values = {str: ["a", "b c", "", "é", '"', "x" * 30], int: [0, 1, 17, -1, 1.5, 10**30]}
+    return {key: rng.choice(values.get(type(value), [value])) for key, value in extra.items()}
+
+
+def same(extra: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Keep every value."""
+    return extra
+
+
 @st.composite
 def streams(draw: st.DrawFn) -> tuple[list[bytes], dict[str, int]]:
     """A call in many alike chunks, one of which was changed by hand, cut into reads."""
     rng = random.Random(draw(st.integers(0, 1 << 32)))
     extra, fragment = rng.choice(EXTRA), rng.choice(FRAGMENT_EXTRA)
     style = (rng.random() < 0.5, rng.random() < 0.3)
-    texts = [chunk(rng.choice(PIECES), extra, fragment, *style) for _ in range(rng.randrange(2, 9))]
+    varied = rng.choice((same, vary))
+    texts = [
+        chunk(rng.choice(PIECES), varied(extra, rng), fragment, *style) for _ in range(rng.randrange(2, 9))
+    ]
     for _ in range(rng.randrange(3)):
         at = rng.randrange(len(texts))
         text = texts[at]
@@ -142,3 +160,21 @@ def test_padding_never_hides_a_deciding_key(key: str) -> None:
     events = [(None, text.replace(b"xyz", b"uvw"), False), (None, text, False)]
     assert template.pieces(events, 0, 2) == []
     assert template.pieces(events, 1, 2) == ["abc"]
+
+
+def test_what_varies_is_learned_from_the_last_template() -> None:
+    """A timestamp that changed makes the next template fit any whole number there, and nothing else."""
+    one, two = (chunk("abc", {"created": created, "p": "x"}, {}, False, False) for created in (1, 2))
+    call = call_with("abc")
+    template = template_of(two, call, {}, template_of(one, call, {}))
+    assert isinstance(template, Template)
+    for value, fits in [
+        (b"345", True),
+        (b"0", True),
+        (b"01", False),
+        (b"-1", False),
+        (b"1.5", False),
+        (b'"1"', False),
+    ]:
+        text = two.replace(b'"created":2', b'"created":' + value)
+        assert template.pieces([(None, text, False)], 0, 1) == (["abc"] if fits else [])

@@ -20,7 +20,7 @@ from fragmentlab.assembler.sse import Decoder, Event, JSONLinesDecoder, SSEDecod
 End = Literal["clean", "aborted", "unknown"]
 Framing = Literal["sse", "jsonl"]
 _READ = 1 << 20
-_LESSONS = 8
+_LESSONS = 3
 """How many templates may be made in a row that no later chunk fits."""
 _CUT_NATIVELY = ("length", "max_tokens", "max_output_tokens")
 _ENVELOPE = frozenset("id object created model system_fingerprint service_tier provider usage error".split())
@@ -62,6 +62,7 @@ class Assembler:
         self._stopped = False
         self._ended = False
         self._template: Template | None = None
+        self._previous: Template | None = None
         self._lessons = 0 if diagnose else _LESSONS
 
     @property
@@ -119,7 +120,10 @@ class Assembler:
     def _retire(self) -> None:
         """Count what the template's chunks did besides their pieces."""
         template, self._template = self._template, None
-        if template is None or not template.hits:
+        if template is None:
+            return
+        self._previous = template
+        if not template.hits:
             return
         self._lessons = _LESSONS
         self._chunks += template.hits
@@ -143,12 +147,12 @@ class Assembler:
         self._event(kind, data, oversized)
         after = (call.id, len(call.names), len(call.arguments), calls.fragments, self._chunks)
         if before == after and call.id and calls.last is call and not self._finishes:
+            self._lessons -= 1
             effects = dict(self._tolerances - tolerances)
             effects.pop("replacement_character", None)
             if "response_id_changed" not in effects:
                 effects["null_continuations"] = calls.null_continuations - nulls
-                self._lessons -= 1
-                self._template = template_of(data, call, effects)
+                self._template = template_of(data, call, effects, self._previous)
 
     def _event(self, kind: bytes | None, data: bytes | None, oversized: bool) -> None:
         counts = bool(data) or (oversized and data is not None)
@@ -347,10 +351,12 @@ class Assembler:
 
 def _is_other_protocol(chunk: dict[str, Any], choices: Any) -> bool:
     """Whether the event is of another protocol: no chunk without choices, or a text completion's choice."""
+    if type(choices) is list:
+        for choice in choices:
+            if isinstance(choice, dict) and "delta" not in choice and "text" in choice:
+                return True
     if choices is not chunk:
-        return type(choices) is list and any(
-            isinstance(choice, dict) and "text" in choice and "delta" not in choice for choice in choices
-        )
+        return False
     kind = chunk.get("object", "")
     if not isinstance(kind, str) or not (kind == "" or kind.startswith("chat.completion")):
         return True
