@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import importlib
+import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from typing import NoReturn, TextIO
 
 from fragmentlab import __version__
 from fragmentlab.display import for_terminal
@@ -37,23 +41,84 @@ EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 2 for unusable input, otherwise the command's own."""
+    """Run one command and return its exit status: 2 for unusable input or output, otherwise the command's
+    own."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    parser = _parser(argv[0] if argv else "")
-    args = parser.parse_args(argv)
+    name = argv[0] if argv and argv[0] in COMMANDS else ""
     try:
-        status = args.run(args)
+        _prepare_output()
+        args = _parser(name).parse_args(argv)
+        status: int = args.run(args)
         sys.stdout.flush()
         return status
     except InputError as error:
-        print(f"fragmentlab {args.command}: {for_terminal(str(error))}", file=sys.stderr)
-        return EXIT_UNUSABLE
+        return _refuse(name, str(error))
     except KeyboardInterrupt:
-        print(f"fragmentlab {args.command}: interrupted", file=sys.stderr)
+        _refuse(name, "interrupted")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon(sys.stdout)
         return EXIT_UNUSABLE
+    except OSError as error:
+        _abandon(sys.stdout)
+        return _refuse(name, f"the system refused to read or write: {_reason(error)}")
+    except MemoryError:
+        return _refuse(name, "out of memory; give it less at once")
+    except Exception as error:
+        # Its message could quote what was read, and Python's own exit status 1 would say "rejected".
+        return _refuse(name, f"internal error, please report it: {type(error).__name__} at {_place(error)}")
+
+
+def _refuse(name: str, line: str) -> int:
+    try:
+        print(f"fragmentlab {name}".rstrip() + f": {for_terminal(line)}", file=sys.stderr, flush=True)
+    except OSError:
+        _abandon(sys.stderr)
+    return EXIT_UNUSABLE
+
+
+def _prepare_output() -> None:
+    """Let no stream be missing, and none fail at a character that its encoding lacks."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - kept open like the stream it stands for
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("fragmentlab", _escape)
+        sys.stdout.reconfigure(errors="fragmentlab")
+
+
+def _escape(error: UnicodeError) -> tuple[bytes, int]:
+    """Give a path its own bytes back, so that scripts can use it, and any other character its escape."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return b"".join(_escaped(ch) for ch in text), error.end
+
+
+def _escaped(ch: str) -> bytes:
+    try:
+        return ch.encode("ascii", "surrogateescape")
+    except UnicodeEncodeError:
+        return ch.encode("ascii", "backslashreplace")
+
+
+def _abandon(stream: TextIO) -> None:
+    """Send what is still buffered nowhere, so that Python's own flush at exit cannot fail a second time."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else "no reason given"
+
+
+def _place(error: Exception) -> str:
+    """File and line of this package where the error came out; never its message."""
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if f"{os.sep}fragmentlab{os.sep}" in f.filename
+    ]
+    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else "an unknown place"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,12 +130,16 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(wanted: str) -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="fragmentlab", description="Streamed tool calls: assembled, or refused with a reason."
+        prog="fragmentlab",
+        description="Streamed tool calls: assembled, or refused with a reason.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"fragmentlab {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        sub = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        sub = subparsers.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".", allow_abbrev=False
+        )
         if name == wanted:
             module = importlib.import_module(f"fragmentlab.commands.{_module_name(name)}")
             module.configure(sub)

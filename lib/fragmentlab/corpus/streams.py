@@ -94,6 +94,8 @@ def is_binary(body: bytes) -> bool:
 def _read_bounded(path: str) -> bytes:
     try:
         if path == "-":
+            if sys.stdin is None:
+                raise InputError("standard input is closed; name a file or pipe a stream in")
             body = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         else:
             with open(path, "rb") as file:
