@@ -20,6 +20,8 @@ from fragmentlab.runtime.task import Task
 Answer = Callable[[socket.socket, threading.Event], None]
 SMALL = Task(pages=2, kilobytes=1)
 QUICK = Timeouts(connect=2.0, idle=0.6, total=1.5, linger=0.2)
+CALM = Timeouts(connect=10.0, idle=10.0, total=20.0, linger=0.2)
+"""For what must not depend on how busy the machine is."""
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 DONE_TEXT = (
     b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":null}]}\n\n'
@@ -72,7 +74,7 @@ class RawServers:
         self._threads.append(threading.Thread(target=self._run, args=(listener, read, answer), daemon=True))
         self._threads[-1].start()
         port = listener.getsockname()[1]
-        return Gateway(f"{scheme}://127.0.0.1:{port}/v1", "m", **{"timeouts": QUICK, **given})
+        return Gateway(f"{scheme}://127.0.0.1:{port}/v1", "m", **{"timeouts": CALM, **given})
 
     def close(self) -> None:
         self._stop.set()

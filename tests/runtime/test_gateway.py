@@ -12,9 +12,9 @@ import pytest
 from fragmentlab.assembler import RuleSet, rules_from_json
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.errors import InputError
-from fragmentlab.runtime.gateway import Gateway, Reply, executable_rules
+from fragmentlab.runtime.gateway import Gateway, Reply, Timeouts, executable_rules
 from fragmentlab.runtime.problems import PROBLEMS
-from tests.runtime.conftest import DONE_TEXT, HEAD, QUICK, Answer, RawServers, chunked
+from tests.runtime.conftest import CALM, DONE_TEXT, HEAD, QUICK, Answer, RawServers, chunked
 
 CANARY = "CANARY-7f3a"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -80,8 +80,13 @@ MIDWAY: dict[str, tuple[str, Answer]] = {
 def _ask(gateway: Gateway) -> Reply:
     started = time.monotonic()
     reply = gateway.ask(PROMPT)
-    assert time.monotonic() - started < QUICK.total + 4
+    assert time.monotonic() - started < gateway.timeouts.total + 4
     return reply
+
+
+def _timeouts(kind: str) -> Timeouts:
+    """Short ones for what ends by time alone."""
+    return QUICK if kind in ("gateway.idle", "gateway.deadline") else CALM
 
 
 def _is_quiet(line: str, gateway: Gateway) -> bool:
@@ -94,7 +99,7 @@ def _is_quiet(line: str, gateway: Gateway) -> bool:
 def test_failure_before_a_stream(serve: RawServers, name: str) -> None:
     """Each failure before a stream begins has its own line, in time, without address, header or content."""
     kind, answer = FAILURES[name]
-    gateway = serve(answer, key=CANARY)
+    gateway = serve(answer, key=CANARY, timeouts=_timeouts(kind))
     reply = _ask(gateway)
     assert reply.problem is not None and reply.result is None
     assert (reply.problem.kind, reply.refusal) == (kind, kind)
@@ -105,7 +110,7 @@ def test_failure_before_a_stream(serve: RawServers, name: str) -> None:
 def test_failure_midway(serve: RawServers, name: str) -> None:
     """A stream that breaks, stalls, drips or never ends is a transport error in the assembler, in time."""
     kind, answer = MIDWAY[name]
-    gateway = serve(answer)
+    gateway = serve(answer, timeouts=_timeouts(kind))
     reply = _ask(gateway)
     assert reply.problem is not None and reply.result is not None
     assert (reply.problem.kind, reply.result.category) == (kind, "completion.transport_error")
@@ -121,7 +126,7 @@ def test_no_server() -> None:
     """A port that nobody listens on is said as such."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    reply = _ask(Gateway(f"http://127.0.0.1:{port}/v1", "m", timeouts=QUICK))
+    reply = _ask(Gateway(f"http://127.0.0.1:{port}/v1", "m", timeouts=CALM))
     assert reply.problem is not None and reply.problem.kind == "gateway.connect"
 
 
@@ -132,7 +137,7 @@ def test_no_such_name(monkeypatch: pytest.MonkeyPatch) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "CANARY")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    reply = _ask(Gateway("https://CANARY.invalid/v1", "m", timeouts=QUICK))
+    reply = _ask(Gateway("https://CANARY.invalid/v1", "m", timeouts=CALM))
     assert reply.problem is not None and reply.problem.kind == "gateway.name"
 
 
@@ -154,7 +159,7 @@ def test_connect_timeout() -> None:
             for client in waiting:
                 client.setblocking(False)
                 client.connect_ex(address)
-            timeouts = type(QUICK)(connect=0.3, idle=1.0, total=3.0, linger=0.1)
+            timeouts = Timeouts(connect=0.3, idle=1.0, total=3.0, linger=0.1)
             reply = _ask(Gateway(f"http://127.0.0.1:{address[1]}/v1", "m", timeouts=timeouts))
         finally:
             for client in waiting:
@@ -182,7 +187,7 @@ def test_ends_that_are_fine(serve: RawServers, answer: Answer, tolerances: dict[
 def test_reading_stops_at_the_first_fault(serve: RawServers) -> None:
     """A refused stream is not read to its end: a server that goes on for ever does not hold the task."""
     bad = chunked(b"data: nonsense\n\n")
-    reply = serve(_drip(CHUNKED + bad, bad), timeouts=type(QUICK)(2, 20, 20, 1)).ask(PROMPT)
+    reply = serve(_drip(CHUNKED + bad, bad)).ask(PROMPT)
     assert reply.result is not None and reply.result.category == "event.invalid_json"
     assert reply.seconds < 10
 

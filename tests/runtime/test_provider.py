@@ -191,7 +191,7 @@ def test_connection_ends_as_the_scenario_says(
             while not received.endswith(b"0\r\n\r\n") and (part := connection.recv(1 << 16)):
                 received += part
                 if b"}}]}}]" in received or how == "hold":
-                    connection.settimeout(0.5)
+                    connection.settimeout(1.5)
         except OSError as failed:
             caught = type(failed)
     assert b'"save_report"' in received and b"[DONE]" not in received
