@@ -146,3 +146,11 @@ def test_table_and_figure_agree(ask):
     result = ask(*MISSING).result
     assert len(timeline_table(result.timeline, 0).rows) == len(result.timeline) == 2
     assert "2 fragments over 1 index" in timeline_figure(result.timeline, result.faults).alt
+
+
+def test_the_smallest_stream_is_offered(ask):
+    """A refused stream comes with a scrubbed vector; one that is not refused says so."""
+    shown = text(ask(*MISSING).minimized())
+    assert '"category": "identity.missing"' in shown
+    assert "call_1" not in shown
+    assert "not refused" in text(ask(*KEPT).minimized())

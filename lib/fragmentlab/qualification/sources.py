@@ -11,6 +11,7 @@ from pathlib import Path
 from fragmentlab.assembler import Tools
 from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
 from fragmentlab.corpus.names import KINDS, NameAliases
+from fragmentlab.corpus.private import refuse_private
 from fragmentlab.corpus.streams import Stream, reason, stream_id
 from fragmentlab.corpus.vectors import Expectation, VectorFile, body_of, load_vectors, vector_paths
 from fragmentlab.display import for_terminal
@@ -76,7 +77,7 @@ def _open(path: Path) -> Iterator[Source]:
         for file in vector_paths([path]):
             yield _vectors(file)
     else:
-        yield _batch(open_batch(path))
+        yield _batch(refuse_private(open_batch(path)))
 
 
 def _batch(batch: Batch) -> Source:

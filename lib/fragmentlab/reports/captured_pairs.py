@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fragmentlab.assembler import Result, RuleSet, assemble
 from fragmentlab.corpus.batches import open_batch
+from fragmentlab.corpus.private import refuse_private
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
 from fragmentlab.reports.tables import Badge, Cell, Table
@@ -40,7 +41,7 @@ def load_pairs(batch: str, rules: RuleSet) -> tuple[list[Pair], str]:
     Raises InputError for a batch without pairs and for a pair that is not one stream
     without and one with null.
     """
-    opened = open_batch(batch)
+    opened = refuse_private(open_batch(batch))
     streams: dict[str, list[Stream]] = {}
     for stream in opened.streams():
         if stream.pair is not None:

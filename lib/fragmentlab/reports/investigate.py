@@ -10,12 +10,14 @@ from typing import cast
 from fragmentlab.assembler import CATEGORIES, SHIPPED, Fault, Result, RuleSet, Tools, assemble
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.names import NameAliases
+from fragmentlab.corpus.private import refuse_private
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream, read_stream_file
 from fragmentlab.errors import InputError
 from fragmentlab.reports.catalog import public_names
 from fragmentlab.reports.figures import Figure
 from fragmentlab.reports.fragment_runs import says
+from fragmentlab.reports.minimized import VectorText, minimized
 from fragmentlab.reports.prose import Callout, Conclusion, Lists, conclude
 from fragmentlab.reports.raw import raw_values
 from fragmentlab.reports.tables import Badge, Cell, Table
@@ -121,6 +123,10 @@ class Investigation:
             note="reject-null is a reconstruction of the rule before the repair, not history.",
         )
 
+    def minimized(self) -> VectorText | Callout:
+        """The smallest stream that is refused for the same reason, scrubbed, as a vector file."""
+        return minimized(self.stream, self.rules)
+
     def raw(self) -> Lists | Callout:
         """Raw values, only when the parameter ``reveal`` asked for them."""
         if not self.reveal:
@@ -183,7 +189,7 @@ def investigate(parameters: SimpleNamespace) -> Investigation:
     if parameters.file:
         batch, stream = None, read_stream_file(parameters.file)
     else:
-        opened = open_batch(parameters.batch)
+        opened = refuse_private(open_batch(parameters.batch))
         batch = opened.name if opened.name in public_names() else "one of your own"
         chosen = parameters.stream
         stream = opened.stream(chosen) if chosen else _first_refused(opened.streams(), rules, tools)
