@@ -77,6 +77,13 @@ def test_a_broken_subject_is_an_outcome_of_its_own(script: str, category: str) -
     assert (observation.calls, observation.faults) == ((), ())
 
 
+def test_a_small_subject_of_a_large_parent_is_not_large() -> None:
+    """The kit's own memory is never taken for the subject's."""
+    held = bytearray(b"x" * (300 << 20))
+    assert _run(NO_CALLS).outcome == "no_calls"
+    assert held
+
+
 @pytest.mark.parametrize("script", ["while True: pass", "import time; time.sleep(600)"])
 def test_a_subject_that_hangs_is_killed(script: str) -> None:
     """Busy or idle, a subject ends with its time limit."""

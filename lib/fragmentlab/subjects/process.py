@@ -23,6 +23,7 @@ TOKEN = "FRAGMENTLAB_SUBJECT"
 _READ = 1 << 16
 _POLL_SECONDS = 0.02
 _STDERR_TAIL = 4096
+_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 _STDERR_FACTOR = 64
 _OUT_OF_MEMORY = (b"MemoryError", b"out of memory", b"OutOfMemory", b"bad_alloc", b"Cannot allocate memory")
 
@@ -197,8 +198,10 @@ class Child:
         _, status, usage = os.wait4(self.pid, 0)
         self._status = os.waitstatus_to_exitcode(status)
         self._process.returncode = self._status
-        unit = 1 if sys.platform == "darwin" else 1024
-        self._peak_bytes = max(self._peak_bytes, usage.ru_maxrss * unit)
+        # Between fork and exec a child counts as large as its parent: what does not pass that is no fact of
+        # its own.
+        if usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
+            self._peak_bytes = max(self._peak_bytes, usage.ru_maxrss * _MAXRSS_UNIT)
 
     def _look_at_memory(self) -> None:
         used = sum(map(_resident_bytes, _family(self.pid)))
