@@ -219,6 +219,20 @@ EXACT: dict[str, tuple[str, bytes]] = {
         "a.json",
         json.dumps({"response": ANSWER}, indent=1).encode() + b"\n"
         + json.dumps({"request": REQUEST, "response": TEXT}, indent=1).encode()),
+    "cassette with timed rows": ("a.json", json.dumps(
+        {"request": {"body": REQUEST, "url": URL},
+         "response": {"chunks": [[0.1, TEXT[at : at + 77]] for at in range(0, len(TEXT), 77)]}}).encode()),
+    "cassette with numbered chunks": ("a.json", json.dumps(
+        {"request": {"body": REQUEST, "url": URL},
+         "response": {str(number): TEXT[number * 50 : number * 50 + 50] for number in range(40)}}).encode()),
+    "a data address": (
+        "a.json",
+        json.dumps({"response": "data:text/event-stream;charset=utf-8;base64," + b64(BODY)}).encode(),
+    ),
+    "vcrpy of Python 2": (
+        "a.yaml",
+        dumped(vcr({"string": TEXT}), default_style='"').replace(b'g": "', b'g": !!python/unicode "'),
+    ),
     "a JSON string": ("a.json", json.dumps(TEXT).encode()),
     "JSON in JSON": ("a.json", json.dumps({"log": json.dumps({"body": json.dumps([TEXT])})}).encode()),
 }  # fmt: skip
@@ -237,6 +251,12 @@ CHUNK_LISTS: dict[str, tuple[str, bytes]] = {
     "list of chunk texts with an end": (
         "a.json",
         json.dumps([*[json.dumps(chunk) for chunk in CHUNKS], "[DONE]"]).encode(),
+    ),
+    "list of events with objects": (
+        "a.json",
+        json.dumps(
+            [{"event": "message", "data": chunk} for chunk in CHUNKS] + [{"event": "done", "data": "[DONE]"}]
+        ).encode(),
     ),
     "list of parsed events": (
         "a.json",
@@ -324,6 +344,15 @@ def test_one_exchange_counts_its_body_once(tmp_path):
     streams, summary = imported(tmp_path, "a.json", json.dumps(document).encode())
     assert len(streams) == 1
     assert summary.left_out == {"second copies of a body in one exchange": 1}
+
+
+def test_the_same_answer_twice_is_two_streams(tmp_path):
+    """Exchanges of one file that gave the same bytes both count, in lists and in documents."""
+    listed = json.dumps({"bodies": [TEXT, TEXT]}).encode()
+    for name, content in (("a.json", listed), ("b.yaml", httpmock([TEXT] * 3)[: 2 << 20])):
+        streams, summary = imported(tmp_path, name, content)
+        assert len(streams) == len({stream.id for stream in streams}) == summary.tool_streams >= 2
+        assert not summary.left_out
 
 
 def test_other_protocols_are_named_and_left_out(tmp_path):

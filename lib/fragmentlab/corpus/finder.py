@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from fragmentlab.corpus.protocols import (
 MAX_DEPTH = 256
 """The deepest nesting that is searched, texts that hold JSON included."""
 _MAX_WRAPPINGS = 4
+_DATA_ADDRESS = re.compile(r"\Adata:[\w/+.;=-]*;base64,")
 _WORTH_PARSING = ("choices", "data:", '["', '[ "', "b64", "base64")
 
 
@@ -82,6 +84,9 @@ class Finder:
         if (data := as_bytes(value)) is not None:
             yield from self._bytes(data, steps, wrappings)
             return
+        if value and all(isinstance(key, str) and key.isdecimal() for key in value):
+            yield from self._list([value[key] for key in sorted(value, key=int)], steps, wrappings)
+            return
         if is_whole_answer(value):
             self.seen["answers that were not streamed"] += 1
         if is_trace(value):
@@ -116,8 +121,9 @@ class Finder:
             if any(sign in text for sign in _WORTH_PARSING):
                 yield from self._json_text(text, steps, wrappings)
             return
+        packed = _DATA_ADDRESS.sub("", text, count=1)
         for decode in (from_hex, from_base64):
-            data = decode(text, self.budget)
+            data = decode(packed, self.budget)
             if data is not None:
                 yield from self._bytes(data, steps, wrappings + 1)
                 return

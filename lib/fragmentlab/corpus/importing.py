@@ -101,12 +101,12 @@ def _streams(source: Source, summary: Summary, ids: set[str]) -> Iterator[Stream
         return
     before = summary.streams
     finder = Finder(Budget())
-    taken: set[tuple[int, str]] = set()
-    for found in _found(source.path, finder, summary):
+    taken: set[tuple[int, int, str]] = set()
+    for document, found in _found(source.path, finder, summary):
         made = _stream(found, source.path, summary)
         if made is None:
             continue
-        key = (facts_of(found.steps).entry, made.id)
+        key = (document, facts_of(found.steps).entry, made.id)
         if key in taken:
             summary.left_out["second copies of a body in one exchange"] += 1
             continue
@@ -115,16 +115,18 @@ def _streams(source: Source, summary: Summary, ids: set[str]) -> Iterator[Stream
     _account(source, finder, summary, found_any=summary.streams > before)
 
 
-def _found(path: Path, finder: Finder, summary: Summary) -> Iterator[Found]:
+def _found(path: Path, finder: Finder, summary: Summary) -> Iterator[tuple[int, Found]]:
+    """Yield each body with the number of its document, from which positions count."""
     contents = read_contents(path, finder.budget)
     summary.noted.update(contents.notes)
     if contents.body is not None:
         jsonl = framing_of(contents.body) == "jsonl"
         protocol = CHAT if jsonl else protocol_of(contents.body)
-        yield Found(contents.body, "chunks" if jsonl else "events", (), protocol)
+        yield 0, Found(contents.body, "chunks" if jsonl else "events", (), protocol)
         return
-    for document in contents.documents:
-        yield from finder.find(document)
+    for number, document in enumerate(contents.documents):
+        for found in finder.find(document):
+            yield number, found
 
 
 def _stream(found: Found, path: Path, summary: Summary) -> Stream | None:

@@ -73,7 +73,7 @@ def facts_of(steps: Sequence[Step]) -> Facts:
         path=url[1],
         end=_end(steps, entry),
         recorded_bytes=_recorded_bytes(steps),
-        entry=id(entry) if entry is not None else id(steps[0][0]) if steps else 0,
+        entry=id(entry) if entry is not None else _item(steps),
     )
 
 
@@ -122,6 +122,11 @@ def _entry(steps: Sequence[Step]) -> tuple[dict[str, Any] | None, list[Any]]:
         if key in _ANSWER_KEYS:
             return holder, [{name: holder[name] for name in holder if name != key}]
     return None, []
+
+
+def _item(steps: Sequence[Step]) -> int:
+    """Identify the list item that a body stands in, where no exchange is told apart."""
+    return next((hash((id(holder), key)) for holder, key in reversed(steps) if isinstance(key, int)), 0)
 
 
 def _visit(value: Any) -> Iterator[Any]:

@@ -29,6 +29,7 @@ _INTERACTION_KEYS = frozenset(
     "request response url uri path method scope req res when then httpRequest httpResponse".split()
 )
 _MAX_WRAPPERS = 3
+_MAX_COLUMNS = 8
 _FINISHED = re.compile(r'"finish_reason"\s*:\s*"|data:\s*\[DONE\]')
 _SMALLEST_BYTES = 16
 
@@ -49,6 +50,8 @@ def join_list(items: Sequence[Any], encoding: str, budget: Budget, wrappers: int
         return _body_of(b"".join(piece for piece in pieces if piece is not None), encoding, budget)
     if wrappers < _MAX_WRAPPERS and all(isinstance(item, dict) for item in items):
         return _join_wrapped(items, encoding, budget, wrappers)
+    if wrappers < _MAX_WRAPPERS and all(isinstance(item, list) for item in items):
+        return _join_rows(items, encoding, budget, wrappers)
     return None
 
 
@@ -85,9 +88,13 @@ def _dump(value: Any) -> str:
 
 
 def _are_chunks(items: Sequence[Any]) -> bool:
-    return any(is_chunk(item) for item in items) and all(
-        could_be_chunk(item) or (isinstance(item, str) and item.strip() == "[DONE]") for item in items
-    )
+    """Whether the items are chunks and the end marker; a few other events among them belong to the stream."""
+    if not any(is_chunk(item) for item in items):
+        return False
+    ends = sum(isinstance(item, str) and item.strip() == "[DONE]" for item in items)
+    others = sum(isinstance(item, dict) and not could_be_chunk(item) for item in items)
+    fitting = sum(could_be_chunk(item) for item in items)
+    return fitting + ends + others == len(items) and others * 5 <= fitting
 
 
 def _join_texts(items: Sequence[str], encoding: str, budget: Budget) -> Joined | None:
@@ -168,6 +175,17 @@ def _body_of(data: bytes, encoding: str, budget: Budget) -> Joined | None:
     except Unreadable:
         return None
     return (body, "reads") if looks_like_events(body) else None
+
+
+def _join_rows(items: Sequence[list[Any]], encoding: str, budget: Budget, wrappers: int) -> Joined | None:
+    """Join a column of rows such as [seconds, text]."""
+    width = len(items[0])
+    if any(len(item) != width for item in items):
+        return None
+    for column in range(min(width, _MAX_COLUMNS)):
+        if joined := join_list([item[column] for item in items], encoding, budget, wrappers + 1):
+            return joined
+    return None
 
 
 def _join_wrapped(
