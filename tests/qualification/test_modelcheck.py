@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +27,15 @@ from fragmentlab.assembler import (
 from fragmentlab.corpus.vector_check import check
 from fragmentlab.corpus.vectors import load_vectors
 from fragmentlab.qualification import counterexamples
+from fragmentlab.qualification.checked import TableUnderTest
 from fragmentlab.qualification.counterexamples import as_text, counterexample_file
 from fragmentlab.qualification.counterfactuals import COUNTERFACTUALS, counterfactual
 from fragmentlab.qualification.modelcheck import (
     CHECKED_INVARIANTS,
     MAX_FRAGMENTS,
-    Check,
-    CounterfactualUnderTest,
-    TableUnderTest,
+    check_all,
     check_model,
-    subjects_under_test,
+    check_shipped,
 )
 from fragmentlab.qualification.sequences import KINDS, SYMBOLS, Step, body_of
 from tests.assembler.broken import naive
@@ -52,13 +50,6 @@ KNOWN = {
 }
 
 
-@cache
-def checked(name: str) -> Check:
-    """The whole search of one shipped rule set or counterfactual, once a test run."""
-    table = TableUnderTest(SHIPPED[name]) if name in SHIPPED else None
-    return check_model(table or CounterfactualUnderTest(name))
-
-
 def flipped(identity: str, column: str, action: str) -> str:
     cells = {i: dict(SHIPPED[DEFAULT_RULES].cells[i]) for i in IDENTITIES}
     cells[identity][column] = action
@@ -68,7 +59,7 @@ def flipped(identity: str, column: str, action: str) -> str:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_rule_sets_break_nothing(name: str) -> None:
     """No sequence breaks an invariant under a shipped rule set, and no longer one can."""
-    found = checked(name)
+    found = check_shipped(name)
     assert found.findings == ()
     assert found.closed
     expected = {
@@ -82,7 +73,7 @@ def test_shipped_rule_sets_break_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", COUNTERFACTUALS)
 def test_known_counterexamples(name: str) -> None:
     """The checker finds the harm that each counterfactual is known for, in a response that it accepts."""
-    found = checked(name)
+    found = check_shipped(name)
     assert {finding.invariant for finding in found.findings} == KNOWN[name]
     assert all(finding.accepted for finding in found.findings)
     assert KNOWN[name] <= CHECKED_INVARIANTS.keys()
@@ -91,7 +82,7 @@ def test_known_counterexamples(name: str) -> None:
 @pytest.mark.parametrize("name", COUNTERFACTUALS)
 def test_counterexamples_are_real(name: str) -> None:
     """Replayed, each counterexample is accepted by its counterfactual and refused by the default."""
-    for finding in checked(name).findings:
+    for finding in check_shipped(name).findings:
         subject = counterfactual(name)
         if finding.earlier:
             assert assemble(body_of(finding.earlier)).outcome == "accepted"
@@ -157,7 +148,7 @@ def test_shortest() -> None:
         for steps in every_sequence(1):
             result = counterfactual(name).assemble(body_of(steps))
             assert result.outcome != "accepted" or [c.id for c in result.calls] == [steps[0].says]
-        assert {len(finding.steps) for finding in checked(name).findings} == {2}
+        assert {len(finding.steps) for finding in check_shipped(name).findings} == {2}
 
 
 class Mixing:
@@ -165,7 +156,7 @@ class Mixing:
 
     name = "mixing"
 
-    def session(self) -> Any:
+    def after(self, earlier: bytes | None) -> Any:
         return lambda body: with_timeline(body, "one_buffer")
 
 
@@ -174,7 +165,7 @@ class Yielding:
 
     name = "yielding"
 
-    def session(self) -> Any:
+    def after(self, earlier: bytes | None) -> Any:
         def assemble_one(body: bytes) -> Result:
             result = with_timeline(body)
             calls = naive(body, "accepts_every_null", "ignores_the_finish", "stringifies").calls
@@ -210,25 +201,23 @@ def test_unsafe_candidate() -> None:
     assert [step.says for step in finding.steps] == ["A", "empty_string", "A"]
 
 
-def test_subjects() -> None:
-    """Everything shipped and every counterfactual is searched; a candidate once, and not again when it is
-    shipped."""
-    names = [subject.name for subject in subjects_under_test(SHIPPED["reject-null"])]
-    assert names == [*SHIPPED, *COUNTERFACTUALS]
-    candidate: RuleSet = rules_from_json(flipped("established", "null", "set"))
-    assert "flipped" in [subject.name for subject in subjects_under_test(candidate)]
+def test_everything_is_searched() -> None:
+    """Everything shipped and every counterfactual is searched, and a candidate that is neither."""
+    assert list(check_all([SHIPPED["reject-null"]])) == [*SHIPPED, *COUNTERFACTUALS]
+    candidate: RuleSet = rules_from_json(flipped("established", "null", "reject:identity.conflict"))
+    assert list(check_all([candidate])) == [*SHIPPED, "flipped", *COUNTERFACTUALS]
 
 
 def test_size() -> None:
     """A search stands for every sequence of one to six of twenty different fragments."""
-    found = checked(DEFAULT_RULES)
+    found = check_shipped(DEFAULT_RULES)
     assert found.sequences == sum(20**length for length in range(1, MAX_FRAGMENTS + 1)) == 67_368_420
 
 
 def test_committed_vectors(root: Path, tmp_path: Path) -> None:
     """The committed counterexamples are those that the search finds now, and the default gives what they
     expect."""
-    text = as_text(counterexample_file(checked(name) for name in COUNTERFACTUALS))
+    text = as_text(counterexample_file(check_shipped(name) for name in COUNTERFACTUALS))
     committed = root / "data" / "vectors" / "counterexample.json"
     assert committed.read_text() == text, "run python -m fragmentlab.qualification.counterexamples"
     file = load_vectors(committed)

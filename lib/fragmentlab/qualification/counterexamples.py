@@ -20,14 +20,14 @@ from fragmentlab.corpus.streams import reason
 from fragmentlab.corpus.vectors import SCHEMA
 from fragmentlab.display import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.qualification.checked import TableUnderTest
 from fragmentlab.qualification.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.modelcheck import (
     CHECKED_INVARIANTS,
     Check,
     Finding,
-    TableUnderTest,
     check_model,
-    subjects_under_test,
+    check_shipped,
 )
 from fragmentlab.qualification.sequences import TOOL, Steps, body_of, chunks_of
 
@@ -138,8 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _write(rules: str | None, out: str) -> int:
     if rules is None:
-        subjects = [subject for subject in subjects_under_test() if subject.name in COUNTERFACTUALS]
-        found = counterexample_file(check_model(subject) for subject in subjects)
+        found = counterexample_file(map(check_shipped, COUNTERFACTUALS))
     else:
         # A table holds nothing between responses, so one response has its shortest counterexamples.
         found = counterexample_file([check_model(TableUnderTest(find_rules(rules)), responses=1)])

@@ -8,13 +8,13 @@ no new state appears the search is closed, and what it says holds for any length
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Protocol
+from functools import cache, lru_cache
 
 from fragmentlab.assembler import DEFAULT_RULES, INVARIANTS, SHIPPED, FragmentRow, Result, RuleSet, assemble
-from fragmentlab.qualification.counterfactuals import COUNTERFACTUALS, Counterfactual, counterfactual
+from fragmentlab.qualification.checked import Checked, CounterfactualUnderTest, Next, TableUnderTest
+from fragmentlab.qualification.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.sequences import KINDS, SYMBOLS, Step, Steps, body_of, sent_calls, strings_said
 
 MAX_FRAGMENTS = 6
@@ -32,42 +32,6 @@ LETTERS = 2 * (len(KINDS) + len(SYMBOLS))
 """Different fragments at each step."""
 _Names = dict[str | None, str]
 """Alias in a timeline -> the ID that was said."""
-Session = Callable[[bytes], Result]
-"""Takes consecutive responses, diagnosing."""
-
-
-class Checked(Protocol):
-    """What is model checked: a name, and a new session for each pair of responses."""
-
-    @property
-    def name(self) -> str: ...
-
-    def session(self) -> Session: ...
-
-
-@dataclass(frozen=True)
-class TableUnderTest:
-    """A rule table in the kit's assembler."""
-
-    rules: RuleSet
-
-    @property
-    def name(self) -> str:
-        return self.rules.name
-
-    def session(self) -> Session:
-        return lambda body: assemble(body, rules=self.rules, diagnose=True, end="clean")
-
-
-@dataclass(frozen=True)
-class CounterfactualUnderTest:
-    """A counterfactual; its session is one object that sees both responses."""
-
-    name: str
-
-    def session(self) -> Session:
-        subject: Counterfactual = counterfactual(self.name)
-        return lambda body: subject.assemble(body, diagnose=True, end="clean")
 
 
 @dataclass(frozen=True)
@@ -160,13 +124,14 @@ class _Search:
         for length in range(1, MAX_FRAGMENTS + 1):
             reached: list[_Node] = []
             for node in level:
+                follow = self.subject.after(body_of(node.earlier) if node.earlier else None)
                 for step in _next_steps(node):
-                    taken = self._take(node, step)
+                    taken = self._take(node, step, follow)
                     if taken is None or taken[0] in seen:
                         continue
                     key, next_node, known = taken
                     seen.add(key)
-                    ends.setdefault(_renamed(known), (known, next_node.steps))
+                    ends.setdefault(_end(known), (known, next_node.steps))
                     reached.append(next_node)
             self.states += len(reached)
             if reached:
@@ -177,14 +142,11 @@ class _Search:
         self.closed = self.closed and not level
         return ends.values()
 
-    def _take(self, node: _Node, step: Step) -> tuple[_Key, _Node, _Known] | None:
+    def _take(self, node: _Node, step: Step, follow: Next) -> tuple[_Key, _Node, _Known] | None:
         """Take one step; None where it refuses the response."""
         self.steps_taken += 1
         steps = (*node.steps, step)
-        session = self.subject.session()
-        if node.earlier:
-            session(body_of(node.earlier))
-        result, reference = session(body_of(steps)), _reference(steps)
+        result, reference = follow(body_of(steps)), _reference(steps)
         rows = result.timeline
         names: _Names = {
             row.incoming_alias: said.says for row, said in zip(rows, steps, strict=True) if row.incoming_alias
@@ -224,10 +186,18 @@ def check_model(subject: Checked, responses: int = 2) -> Check:
     return _Search(subject).run(responses)
 
 
-def subjects_under_test(*candidates: RuleSet) -> list[Checked]:
-    """Every shipped rule set, every counterfactual, and the candidates that are none of them."""
-    tables = [*SHIPPED.values(), *(rules for rules in candidates if rules not in SHIPPED.values())]
-    return [*map(TableUnderTest, tables), *map(CounterfactualUnderTest, COUNTERFACTUALS)]
+@cache
+def check_shipped(name: str) -> Check:
+    """The search of a shipped rule set or counterfactual, made once a process."""
+    return check_model(TableUnderTest(SHIPPED[name]) if name in SHIPPED else CounterfactualUnderTest(name))
+
+
+def check_all(candidates: Iterable[RuleSet]) -> dict[str, Check]:
+    """Search every shipped rule set, every counterfactual, and the candidates that are none of them."""
+    own = [rules for rules in candidates if rules not in SHIPPED.values()]
+    shipped, wrong = map(check_shipped, SHIPPED), map(check_shipped, COUNTERFACTUALS)
+    checks = [*shipped, *(check_model(TableUnderTest(rules)) for rules in own), *wrong]
+    return {check.name: check for check in checks}
 
 
 @lru_cache(maxsize=1 << 14)
@@ -269,6 +239,11 @@ def _renamed(facts: tuple[str | None, ...]) -> _Key:
     """IDs are only compared, so they are named by the order in which the facts hold them."""
     order = list(dict.fromkeys(fact for fact in facts if fact in SYMBOLS))
     return tuple(order.index(fact) if fact in order else fact for fact in facts)
+
+
+def _end(known: _Known) -> _Key:
+    """What a response leaves behind, the same for both numberings of its indices."""
+    return min(_renamed(known), _renamed(known[::-1]), key=repr)
 
 
 def _broken_by_step(

@@ -1,0 +1,178 @@
+"""Notebook 03's tables and figures are built from the rule table, the rows and the search."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fragmentlab.assembler import CELLS, DEFAULT_RULES, IDENTITIES, SHIPPED, RuleSet, rules_from_json
+from fragmentlab.errors import InputError
+from fragmentlab.reports.figures import LIGHT
+from fragmentlab.reports.identity_rules import Bench, put_on_the_bench
+from fragmentlab.reports.rule_figures import flow_figure, grouped, heat_map
+from tests.qualification.test_judge import changed
+
+
+def parameters(**given: str) -> SimpleNamespace:
+    values = {
+        "rules": "keep-established,reject-null",
+        "batches": "captured-local",
+        "candidate": "empty-continuation",
+    }
+    return SimpleNamespace(**(values | given))
+
+
+@pytest.fixture(scope="module")
+def shown() -> Bench:
+    return put_on_the_bench(parameters(batches="captured-local,data/vectors/counterexample.json"))
+
+
+def other_action(rules: RuleSet, identity: str, column: str) -> str:
+    return "reject:identity.conflict" if rules.action(identity, column) == "keep" else "keep"
+
+
+@pytest.mark.parametrize(("identity", "column"), CELLS)
+def test_flow_changes_with_every_cell(identity: str, column: str) -> None:
+    """Changing any cell changes the flow's alt text, its groups and the drawing."""
+    default = SHIPPED[DEFAULT_RULES]
+    rules = changed("flipped", (identity, column, other_action(default, identity, column)))
+    before, after = flow_figure(default, "x"), flow_figure(rules, "x")
+    assert before.alt != after.alt
+    assert grouped(default) != grouped(rules)
+    assert before.to_svg(LIGHT) != after.to_svg(LIGHT)
+
+
+def test_flow_holds_every_cell_once() -> None:
+    """The groups are the whole table: each cell once, under its action."""
+    for rules in SHIPPED.values():
+        cells = [(i, c, action) for i, action, columns in grouped(rules) for c in columns]
+        assert sorted(cells) == sorted((i, c, rules.action(i, c)) for i, c in CELLS)
+
+
+@pytest.mark.parametrize("cell", CELLS[::6])
+def test_heat_map_changes_with_the_rows(cell: tuple[str, str]) -> None:
+    """A cell that is met more often changes the drawing; the alt text counts the cells that are met."""
+    none, one, more = (heat_map({"controlled": Counter({cell: n, CELLS[1]: 5})}) for n in (0, 1, 40))
+    assert len({none.to_svg(LIGHT), one.to_svg(LIGHT), more.to_svg(LIGHT)}) == 3
+    assert "controlled: 1 of 25 cells met" in none.alt
+    assert "controlled: 2 of 25 cells met" in one.alt
+
+
+def test_evidence_is_kept_apart(shown: Bench) -> None:
+    """Controlled, captured and live counts are drawn and told apart, none included."""
+    alt = shown.met_figure().alt
+    assert "captured: " in alt
+    assert "live: 0 of 25 cells met" in alt
+    text = shown.met_table().to_text()
+    assert "captured-local" in text
+    assert "vectors" in text
+
+
+def test_tables_come_from_the_table(shown: Bench) -> None:
+    """The complete table shows every cell of the default; the other tables show only what differs."""
+    complete = shown.complete_table()
+    assert len(complete.rows) == 9
+    assert sum(cell is None for row in complete.rows for cell in row) == 2
+    others = {(row[0], row[1]) for row in shown.other_tables().rows}
+    assert ("empty-continuation", "established") in others
+    assert {name for name, _ in others} == {"reject-null", "empty-continuation"}
+
+
+def test_both_drifts(shown: Bench) -> None:
+    """reject-null refuses the captured targets; every counterfactual lets an identity through."""
+    lost = {row[0]: row for row in shown.refused_valid().rows}
+    assert lost["reject-null"][2] == 13
+    for row in shown.let_through().rows:
+        assert str(row[5]) != "✓ 0", row[0]
+        assert row[6] is not None
+
+
+def test_counterexamples_are_listed(shown: Bench) -> None:
+    """Each counterfactual has its counterexample, the shipped rule sets none."""
+    named = {row[0] for row in shown.counterexamples().rows}
+    assert named == {
+        "accept-every-null",
+        "generate-id",
+        "borrow-previous",
+        "match-name",
+        "inherit-response",
+        "last-wins",
+    }
+    assert [str(row[1]) for row in shown.model().rows[:3]] == ["✓ breaks none"] * 3
+
+
+def test_someone_elses_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rules file of someone else is judged; neither its name nor its path is shown."""
+    file = tmp_path / "secret-place.json"
+    cells = {i: dict(SHIPPED[DEFAULT_RULES].cells[i]) for i in IDENTITIES}
+    cells["established"]["other_string"] = "set"
+    file.write_text(json.dumps({"schema": "fragmentlab-rules-v1", "name": "canary-rules", "cells": cells}))
+    found = put_on_the_bench(parameters(candidate=str(file), rules="keep-established"))
+    pieces = [
+        found.candidate.verdict(),
+        found.candidate.cells(),
+        found.candidate.flips(),
+        found.candidate.movements(),
+    ]
+    pieces += [
+        found.candidate.questions(),
+        found.model(),
+        found.counterexamples(),
+        found.other_tables(),
+        found.conclusion(),
+    ]
+    text = "".join(str(piece._repr_mimebundle_()) for piece in pieces)
+    assert "canary" not in text
+    assert "secret-place" not in text
+    assert "your candidate is unsafe" in text
+    assert "an established identity is never changed" in text
+
+
+def test_unsafe_example(root: Path) -> None:
+    """The unsafe example under data/rules is judged unsafe with the invariant named."""
+    found = put_on_the_bench(parameters(candidate="empty-clears.json", rules="keep-established"))
+    assert found.candidate.verdict().kind == "bad"
+    assert "an established identity is never cleared" in found.candidate.verdict().details[-1]
+
+
+def test_streams_of_ones_own_are_not_named(tmp_path: Path, root: Path) -> None:
+    """Vectors that the kit does not ship are counted, not named."""
+    file = tmp_path / "canary-file.json"
+    shutil.copy(root / "data" / "vectors" / "counterexample.json", file)
+    found = put_on_the_bench(parameters(batches=str(file)))
+    text = found.let_through().to_text() + found.refused_valid().to_text() + found.met_table().to_text()
+    assert "canary" not in text
+    assert "one of yours" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"candidate": "no-such-rules"}, "unknown rule set"),
+        ({"rules": "keep-established,no-such.json"}, "cannot be read"),
+        ({"batches": ""}, "names no batch"),
+        ({"batches": "no-such-batch"}, "is no batch"),
+        ({"batches": "captured-local,captured-local"}, "given twice"),
+    ],
+)
+def test_bad_parameters(given: dict[str, str], message: str) -> None:
+    """A parameter that names nothing usable is one clear line."""
+    with pytest.raises(InputError, match=message):
+        put_on_the_bench(parameters(**given))
+
+
+@pytest.mark.parametrize("name", ["keep-established", "last-wins"])
+def test_a_name_that_is_taken(tmp_path: Path, name: str) -> None:
+    """A rules file that bears the name of another rule set would be taken for it, so it is refused."""
+    cells = {i: dict(SHIPPED[DEFAULT_RULES].cells[i]) for i in IDENTITIES}
+    cells["established"]["null"] = "reject:identity.conflict"
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps({"schema": "fragmentlab-rules-v1", "name": name, "cells": cells}))
+    assert rules_from_json(file.read_bytes()).name == name
+    with pytest.raises(InputError, match="name of"):
+        put_on_the_bench(parameters(candidate=str(file)))
