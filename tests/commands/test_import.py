@@ -3,14 +3,17 @@ batch."""
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 import yaml
 
@@ -25,6 +28,7 @@ FOUND_MORE = {
     "opentelemetry-java-instrumentation--io.opentelemetry.instrumentation.openai.v1_1.abstractchattest"
     ".streamtoolcalls.yaml": 7
 }
+PICTURE = re.compile(r"base64,([A-Za-z0-9+/=]+)")
 MEMORY_BYTES = 3 << 30
 SECONDS = 120
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -237,51 +241,72 @@ def test_import_scrub_export_import_gives_the_same_batch(tmp_path, command):
         assert list(open_batch(tmp_path / name).streams()) == wanted, name
 
 
-def test_no_canary_leaves(tmp_path, command):
-    """Words planted in every field of a capture and its container are nowhere in the batch or what is
-    printed."""
-    canary = "Wq{}Zj"
-    planted = iter(canary.format(number) for number in range(1000, 2000))
+def canary_capture(folder: Path) -> Path:
+    """A cassette in which every text and key that could be private is a word of its own, its file name
+    too."""
+    planted = iter(f"Wq{number}Zj" for number in range(1000, 2000))
+    literal = ("chat.completion.chunk", "function", "tool_calls", "assistant")
 
     def sow(value: object) -> object:
         if isinstance(value, dict):
             return {key: sow(item) for key, item in value.items()} | {next(planted): next(planted)}
         if isinstance(value, list):
             return [sow(item) for item in value]
-        if isinstance(value, str) and value not in (
-            "chat.completion.chunk",
-            "function",
-            "tool_calls",
-            "assistant",
-        ):
-            return value[:0] + next(planted)
-        return value
+        return next(planted) if isinstance(value, str) and value not in literal else value
 
-    chunks = [sow(chunk) for chunk in CHUNKS]
     word = next(planted)
-    body = (
-        f": {word}\nid: {word}\nevent: {word}\n"
-        + "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
-        + f'data: {{"error": {{"message": "{word}"\n\ndata: [DONE]\n\n'
-    )
-    document = {
-        "interactions": [
-            {
-                "request": {"url": f"https://{word}.example.com/v1/chat/completions", "headers": {word: word},
-                            "body": json.dumps({"model": word, "messages": [{"content": word}],
-                                                "tools": [{"function": {"name": word}}]})},
-                "response": {"headers": {word: word}, "body": {"string": body}, word: word},
-                word: word,
-            }
-        ]
-    }  # fmt: skip
-    path = write(tmp_path / f"{word}.json", json.dumps(document).encode())
-    done = command("import", path, "--out", tmp_path / "out")
-    assert done.status == 0, done.err
-    written = b"".join(file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()).decode()
-    assert b"Wq" in path.read_bytes()
-    for piece in ("Wq1", "q10", "q11", "Zj"):
-        assert piece not in written + done.out + done.err
+    events = "".join(f"data: {json.dumps(sow(chunk))}\n\n" for chunk in CHUNKS)
+    body = f': {word}\nid: {word}\nevent: {word}\n{events}data: {{"error": "{word}\n\ndata: [DONE]\n\n'
+    asked = {
+        "model": word,
+        "messages": [{"content": word}],
+        "tools": [{"type": "function", "function": {"name": word}}],
+    }
+    exchange = {
+        "request": {
+            "url": f"https://{word}.example.com/v1/chat/completions",
+            "headers": {word: word},
+            "body": json.dumps(asked),
+        },
+        "response": {"headers": {word: word}, "body": {"string": body}, word: word},
+        word: word,
+    }
+    return write(folder / f"{word}.json", json.dumps({"interactions": [exchange]}).encode())
+
+
+def everything_under(folder: Path) -> str:
+    """All text of the files, Parquet read and pictures decoded."""
+    shown = []
+    for file in sorted(folder.rglob("*")):
+        if file.suffix == ".parquet":
+            shown.append(str(pyarrow.parquet.read_table(file).to_pylist()))
+        elif file.is_file():
+            text = file.read_bytes().decode("utf-8", "replace")
+            shown.append(PICTURE.sub(lambda match: base64.b64decode(match[1]).decode(), text))
+    return "\n".join(shown)
+
+
+def test_no_canary_leaves(tmp_path, command):
+    """Words planted in every field of a capture and its container, nor their pieces, are in the batch, in runs
+    and reports made of it, or in what the commands print."""
+    path = canary_capture(tmp_path / "in")
+    out = tmp_path / "out"
+    steps = [
+        ["import", path, "--out", out / "batch"],
+        ["qualify", out / "batch", "--revision", "r1", "--runs", out / "runs"],
+        ["report", "--only", "05", "-p", f"batches={out / 'batch'}", "--out", out / "reports"],
+    ]
+    printed = ""
+    for step in steps:
+        done = limited([str(part) for part in step])
+        assert done.returncode in (0, 1), done.stderr
+        printed += done.stdout + done.stderr
+    assert (out / "reports/05-provider-shapes.html").exists()
+    shown = everything_under(out) + printed
+    words = re.findall(r"Wq\d{4}Zj", path.read_text())
+    pieces = {word[at : at + 4] for word in words for at in (0, 1, 3, 4)}
+    assert len(pieces) > 50
+    assert [piece for piece in pieces if piece in shown] == []
 
 
 @pytest.mark.skipif(not CONTAINERS.is_dir(), reason="the recorded containers are not part of the checkout")
