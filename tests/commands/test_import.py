@@ -287,8 +287,8 @@ def everything_under(folder: Path) -> str:
 
 
 def test_no_canary_leaves(tmp_path, command):
-    """No word planted in a capture and its container, nor a piece of one, is in the batch, in runs and reports
-    made of it, or in what the commands print."""
+    """No word planted in a capture and its container, nor a piece of one, is in the batch, in runs and
+    reports made of it, or in what the commands print."""
     path = canary_capture(tmp_path / "in")
     out = tmp_path / "out"
     steps = [
