@@ -64,6 +64,7 @@ def test_fault_is_known_at_once() -> None:
         (lambda: Assembler(tools=[3]), "a tool is"),  # type: ignore[list-item]
         (lambda: Assembler(tools=[{"schema": {}}]), "a tool is"),
         (lambda: Assembler(tools=[Tool("f", {"type": "objekt"})]), "not a valid JSON Schema"),
+        (lambda: Assembler(tools=[{"name": "f", "schema": 7}]), "not a valid JSON Schema"),
         (lambda: Assembler().finish(end="closed"), "end must be"),  # type: ignore[arg-type]
     ],
 )

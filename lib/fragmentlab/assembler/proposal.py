@@ -76,8 +76,8 @@ def _compile(schema: Any) -> _Validator:
         from referencing import Registry
     except ImportError:
         raise ValueError("checking a tool's schema needs the package jsonschema") from None
-    kind = validator_for(schema)
     try:
+        kind = validator_for(schema)
         kind.check_schema(schema)
     except Exception:  # its messages quote the schema
         raise ValueError("a tool's schema is not a valid JSON Schema") from None
