@@ -73,6 +73,7 @@ class Candidate:
             "Streams that flip",
             ["it is", "evidence", "provider", "from and to", "streams", "for example"],
             rows,
+            note="A controlled stream bears the provider whose shape it imitates; that provider did not send it.",
         )
 
     def movements(self) -> Table:
@@ -93,13 +94,9 @@ class Candidate:
         """What the candidate gives up, as far as the streams tell."""
         judged, risks = self.judgement, []
         if later := len(judged.flipped("other category")):
-            risks.append(
-                f"{later:,} more are refused by another check only: there the cell was the first line."
-            )
+            risks.append(f"Refused for another reason than before: {later:,}.")
         if several := sum(cell.calls_with_other_ids for cell in judged.cells):
-            risks.append(
-                f"{several:,} calls that meet a changed cell name another ID on the same index as well."
-            )
+            risks.append(f"Calls that meet a changed cell and name more than one ID: {several:,}.")
         if judged.cells and not any(cell.met[kind] for cell in judged.cells for kind in ("captured", "live")):
             risks.append(
                 "No captured or live stream meets a changed cell: what it recovers was made, not seen."

@@ -235,6 +235,7 @@ class Bench:
             *(f"Anything about {e} evidence: no stream here is of that kind." for e in missing),
             *([f"How often {unmet} cells occur: no stream meets them."] if unmet else []),
             "What another gateway does with these bytes: the kit's assembler was tested, not yours.",
+            "Two calls sent on one index with one ID or none for the second: no identity rule can see that.",
             "How often a provider sends any of this: controlled streams are made, and recordings are few.",
             "What happened under the older rule: reject-null is a reconstruction, not history.",
         ]
