@@ -73,7 +73,7 @@ class Candidate:
             "Streams that flip",
             ["it is", "evidence", "provider", "from and to", "streams", "for example"],
             rows,
-            note="A controlled stream bears the provider whose shape it imitates; that provider did not send it.",
+            note="A controlled stream bears the provider whose shape it imitates, not one that sent it.",
         )
 
     def movements(self) -> Table:
