@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import termios
@@ -168,7 +169,7 @@ def test_progress_is_shown_on_a_terminal_only(root: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("extra", [[], ["--long-lived"]], ids=["one process a stream", "long-lived"])
 def test_the_documented_strict_gateway_passes(call: Call, root: Path, extra: list[str]) -> None:
     """The example of the five-minute page, run as the page says, equals the kit's own run."""
-    example = " ".join([sys.executable, str(root / "docs/examples/gateway_strict.py"), *extra])
+    example = shlex.join([sys.executable, str(root / "docs/examples/gateway_strict.py"), *extra])
     name = root / "data/vectors/name.json"
     status, _, err = call("qualify", name, "--revision", "mine", "--exec", example, *extra)
     assert (status, err) == (0, "")
@@ -178,7 +179,7 @@ def test_the_documented_strict_gateway_passes(call: Call, root: Path, extra: lis
 
 def test_the_documented_client_is_found_to_be_less_strict(call: Call, root: Path) -> None:
     """The official Python client behind ``--exec`` is called lost protection on changed IDs."""
-    example = f"{sys.executable} {root / 'docs/examples/gateway_openai.py'} --long-lived"
+    example = shlex.join([sys.executable, str(root / "docs/examples/gateway_openai.py"), "--long-lived"])
     identity = root / "data/vectors/identity.json"
     options = ("--long-lived", "--categories", "client_error", "--exec", example)
     call("qualify", identity, "--revision", "kit")

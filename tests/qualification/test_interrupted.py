@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -89,7 +90,8 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, root: Path, workers: str) -
     processes."""
     runs, token = tmp_path / "runs", tmp_path / "subject"
     waiting = f"import pathlib, time; pathlib.Path({str(token)!r}).touch(); time.sleep(61)"
-    hanging = ["--exec", f'{sys.executable} -c "{waiting}"', "--time-limit", "60", "--workers", workers]
+    command = shlex.join([sys.executable, "-c", waiting])
+    hanging = ["--exec", command, "--time-limit", "60", "--workers", workers]
     child = subprocess.Popen(
         [*QUALIFY, str(root / "data/vectors/name.json"), "--revision", "x", "--runs", str(runs), *hanging],
         stdout=subprocess.PIPE,
