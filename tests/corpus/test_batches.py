@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,7 +92,12 @@ def test_a_batch_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         ({"evidence": "rumour"}, "evidence"),
         ({"count": None, "parts": None}, "wrong type"),
         ({"parts": [{"file": "../x", "sha256": "", "count": 0}]}, "outside"),
+        ({"parts": [{"file": "x\0", "sha256": "", "count": 0}]}, "outside"),
+        ({"parts": [{"file": "..", "sha256": "", "count": 0}]}, "outside"),
         ({"parts": [{"file": "x"}]}, "a part needs"),
+        ({"parts": [{"file": "x", "sha256": "", "count": 3}] * 2}, "twice"),
+        ({"count": 4}, "another number"),
+        ({"count": True}, "wrong type"),
     ],
 )
 def test_a_bad_manifest_is_named(tmp_path: Path, change: dict[str, object], word: str) -> None:
@@ -100,6 +106,27 @@ def test_a_bad_manifest_is_named(tmp_path: Path, change: dict[str, object], word
     (batch.path / "batch.json").write_text(json.dumps(batch.manifest | change))
     with pytest.raises(InputError, match=word):
         open_batch(batch.path)
+
+
+def test_a_manifest_that_is_nested_without_end_is_no_manifest(tmp_path: Path) -> None:
+    """Depth ends in one clear line."""
+    (tmp_path / "batch.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="not JSON"):
+        open_batch(tmp_path)
+
+
+@pytest.mark.parametrize("field", ["provider", "server", "model", "pair"])
+@pytest.mark.parametrize("value", [5, True, ["x"], {"a": 1}])
+def test_a_record_with_another_kind_of_name_is_refused(tmp_path: Path, field: str, value: object) -> None:
+    """Names are text or null, so that whoever shows or groups by them cannot fail."""
+    line = json.dumps({"id": "s-0", "body": "", field: value}) + "\n"
+    (tmp_path / "s.jsonl").write_text(line)
+    part = {"file": "s.jsonl", "sha256": hashlib.sha256(line.encode()).hexdigest(), "count": 1}
+    facts = {"name": "n", "evidence": "captured", "provenance": "", "licence": "", "scrubbed": True}
+    manifest = {"schema": "fragmentlab-batch-v1", **facts, "count": 1, "parts": [part]}
+    (tmp_path / "batch.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="must be text or null"):
+        open_batch(tmp_path).verify()
 
 
 @pytest.mark.parametrize("name", ["missing", "missing/too", ""])

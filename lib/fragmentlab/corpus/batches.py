@@ -92,7 +92,7 @@ def open_batch(path_or_name: str | Path) -> Batch:
         manifest = json.loads((path / MANIFEST).read_bytes())
     except OSError as error:
         raise InputError(f"{shown} is no batch: batch.json cannot be read ({reason(error)})") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{shown}: batch.json is not JSON") from None
     _check_manifest(manifest, shown)
     return Batch(path, manifest)
@@ -105,7 +105,11 @@ def _check_manifest(manifest: Any, shown: str) -> None:
         raise InputError(f"{shown}: batch.json lacks {', '.join(missing)}")
     if manifest["evidence"] not in EVIDENCE:
         raise InputError(f"{shown}: evidence must be one of {', '.join(EVIDENCE)}")
-    if not isinstance(manifest["name"], str) or not isinstance(manifest["parts"], list):
+    if not (
+        isinstance(manifest["name"], str)
+        and type(manifest["count"]) is int
+        and isinstance(manifest["parts"], list)
+    ):
         raise InputError(f"{shown}: batch.json has a field of a wrong type")
     for part in manifest["parts"]:
         if not (
@@ -115,8 +119,12 @@ def _check_manifest(manifest: Any, shown: str) -> None:
             and type(part.get("count")) is int
         ):
             raise InputError(f"{shown}: a part needs file, sha256 and count")
-        if Path(part["file"]).name != part["file"]:
+        if Path(part["file"]).name != part["file"] or part["file"] in ("", "..") or "\0" in part["file"]:
             raise InputError(f"{shown}: a part lies outside the batch's folder")
+    if len({part["file"] for part in manifest["parts"]}) != len(manifest["parts"]):
+        raise InputError(f"{shown}: batch.json names a part twice")
+    if sum(part["count"] for part in manifest["parts"]) != manifest["count"]:
+        raise InputError(f"{shown}: the parts hold another number of streams than batch.json's count")
 
 
 def _jsonl_records(path: Path, sha256: str) -> Iterator[dict[str, Any]]:
@@ -175,6 +183,8 @@ def _stream_of(record: Any, evidence: str, where: str) -> Stream:
         raise InputError(f"{where} has neither body nor body_base64")
     if record.get("end", "unknown") not in ENDS or record.get("fidelity", "events") not in FIDELITIES:
         raise InputError(f"{where} has an unknown end or fidelity")
+    if not all(isinstance(record.get(name), str | None) for name in ("provider", "server", "model", "pair")):
+        raise InputError(f"{where}: provider, server, model and pair must be text or null")
     tools = record.get("tools")
     if tools is not None and not isinstance(tools, list):
         raise InputError(f"{where}: tools must be a list or null")
