@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fragmentlab.corpus import streams
-from fragmentlab.corpus.streams import framing_of, is_binary, read_stream_file, stream_id
+from fragmentlab.corpus.streams import Stream, framing_of, is_binary, read_stream_file, stream_id
 from fragmentlab.errors import InputError
 
 SSE = b'data: {"choices":[]}\n\ndata: [DONE]\n\n'
@@ -22,6 +22,15 @@ def test_a_stream_is_named_by_its_content(tmp_path: Path) -> None:
     assert one == two
     assert one.id == stream_id(SSE)
     assert "secret" not in repr(two)
+
+
+def test_an_id_that_is_no_content_hash_is_not_shown() -> None:
+    """Someone's own id, which may name a file or a customer, stands for itself only in its batch."""
+    for own in (stream_id(SSE), stream_id(SSE) + "-2"):
+        assert Stream(own, SSE).shown_id == own
+    for other in ("secret-customer", "s-secret", stream_id(SSE) + "-secret", stream_id(SSE) + "\n", ""):
+        assert Stream(other, SSE).shown_id == stream_id(SSE)
+        assert "secret" not in repr(Stream(other, SSE))
 
 
 @pytest.mark.parametrize(

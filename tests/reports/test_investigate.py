@@ -109,6 +109,21 @@ def test_a_batch_without_refusals_says_so(tmp_path):
         investigate(SimpleNamespace(**given))
 
 
+def test_a_batch_of_ones_own_is_shown_without_its_names(tmp_path):
+    """Batch, stream ids, provider, server, model, pair and tools of someone's batch are not shown."""
+    from fragmentlab.corpus.batches import write_batch
+    from fragmentlab.corpus.streams import Stream
+
+    names = dict.fromkeys(("id", "provider", "server", "model", "pair"), "CANARY-name")
+    stream = Stream(body=b"data: [DONE]\n\n", tools=("CANARY-tool",), **names)
+    facts = {"evidence": "captured", "provenance": "CANARY", "licence": "CANARY", "scrubbed": False}
+    folder = write_batch(tmp_path / "CANARY-batch", [stream], name="CANARY-batch", **facts)
+    given = {"batch": str(folder), "stream": "CANARY-name", "file": "", "tools": "", "reveal": False}
+    found = investigate(SimpleNamespace(**given, rules="keep-established"))
+    shown = [text(part()) for part in (found.outcome, found.source, found.faults, found.conclusion)]
+    assert "CANARY" not in "".join(shown) + repr(found)
+
+
 def test_alt_text_tells_the_story(ask):
     """Who cannot see the figure reads the same facts."""
     alt = ask(*MISSING).figure().alt

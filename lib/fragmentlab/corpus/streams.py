@@ -18,6 +18,7 @@ MAX_FILE_BYTES = 64 << 20
 EVIDENCE = ("controlled", "captured", "live", "imported")
 FIDELITIES = ("reads", "events", "chunks")
 ENDS = ("clean", "aborted", "unknown")
+_CONTENT_ID = re.compile(r"s-[0-9a-f]{16}(-[0-9]{1,9})?")
 _FIELD_LINE = re.compile(rb"(?:^|[\r\n])(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:")
 
 
@@ -47,8 +48,13 @@ class Stream:
         """The SHA-256 of the body, in hex."""
         return hashlib.sha256(self.body).hexdigest()
 
+    @property
+    def shown_id(self) -> str:
+        """The id as it may leave: one that is no content hash may name a file or a customer."""
+        return self.id if _CONTENT_ID.fullmatch(self.id) else stream_id(self.body)
+
     def __repr__(self) -> str:
-        return f"Stream({self.id}, {len(self.body)} bytes)"
+        return f"Stream({self.shown_id}, {len(self.body)} bytes)"
 
 
 def stream_id(body: bytes) -> str:

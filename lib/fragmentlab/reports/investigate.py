@@ -49,7 +49,7 @@ class Investigation:
         names, stream = NameAliases(), self.stream
         known = "unknown" if stream.tools is None else f"{len(stream.tools)} known"
         rows: list[tuple[str, Cell]] = [
-            ("stream", stream.id),
+            ("stream", stream.shown_id),
             ("batch", self.batch or "none, a file"),
             ("evidence", stream.evidence),
             ("provider", names.show("provider", stream.provider)),
