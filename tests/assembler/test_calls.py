@@ -143,6 +143,12 @@ def test_arguments_bytes_of_a_joined_pair() -> None:
     assert outcome(*fragments, limits={"arguments_bytes": 11}) == "limit.arguments_bytes"
 
 
+def test_arguments_bytes_of_halves_apart() -> None:
+    """Halves with text between them join to nothing, and count three bytes each."""
+    pieces = [call(arguments="\ud83d"), fragment(0, arguments="x"), fragment(0, arguments="\ude00")]
+    assert assemble(response(*pieces)).counts["arguments_bytes"] == 7
+
+
 ARGUMENTS = {
     "": "proposal.arguments_empty",
     " ": "proposal.arguments_invalid_json",

@@ -85,20 +85,22 @@ def mutated(draw: st.DrawFn) -> bytes:
     return data
 
 
-def outcome(decode: Any, data: bytes) -> tuple[Any, ...]:
+def outcome(decode: Any, data: bytes, limits: Limits = LIMITS) -> tuple[Any, ...]:
     try:
-        return ("chunk", decode(data, LIMITS))
+        return ("chunk", decode(data, limits))
     except Refused as refused:
         return ("refused", refused.category, refused.flags)
 
 
 def assert_same(data: bytes) -> None:
-    fast, exact = outcome(decode_chunk, data), outcome(_decode_exactly, data)
-    assert fast[0] == exact[0]
-    if fast[0] == "chunk":
-        assert same(fast[1], exact[1])
-    else:
-        assert fast == exact
+    for depth in (64, 9, 5, 0):
+        limits = Limits(depth=depth)
+        fast, exact = outcome(decode_chunk, data, limits), outcome(_decode_exactly, data, limits)
+        assert fast[0] == exact[0]
+        if fast[0] == "chunk":
+            assert same(fast[1], exact[1])
+        else:
+            assert fast == exact
 
 
 @given(mutated())
@@ -106,6 +108,9 @@ def assert_same(data: bytes) -> None:
 @example(b'{"choices":[{"delta":{"content":"\\u0022:","content":"x"}}]}')
 @example(b'{"choices":[{"delta":{"tool_calls":[{"id":"a","id":"b","function":{"arguments":"\\u0022:"}}]}}]}')
 @example(b'{"choices":[{"delta":{"content":"\\":"}}],"id" :1,"id":2}')
+@example(b'{"choices":[{"delta":{"content":"\\":"}}],"id"\t:1,"id":2}')
+@example(b'{"choices":[{"delta":{"content":"\\":"}}],"id"\n:1,"id":2}')
+@example(b'{"choices":[{"delta":{"content":"\\":"}}],"id"\r:1,"id":2}')
 @example(b'{"choices":[{"delta":{"content":1,"content":"\\":"}}]}')
 @example(b'{"x":{"id":1,"id":2}}')
 @example(b'{"a":"\xff"}')

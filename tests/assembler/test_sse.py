@@ -27,6 +27,7 @@ def data_of(body: bytes) -> list[bytes]:
 CASES = {
     "LF": (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
     "CRLF": (b"data: a\r\n\r\ndata: b\r\n\r\n", [b"a", b"b"]),
+    "CRLF between data lines": (b"data: a\r\ndata: b\r\n\r\n", [b"a\nb"]),
     "CR": (b"data: a\r\rdata: b\r\r", [b"a", b"b"]),
     "mixed line ends": (b"data: a\r\n\ndata: b\r\r\ndata: c\n\r\n", [b"a", b"b", b"c"]),
     "no blank after the colon": (b"data:a\n\n", [b"a"]),
@@ -119,6 +120,7 @@ def test_second_decoder(lines: list[str], data: st.DataObject, bom: bool) -> Non
         st.sampled_from(
             [
                 b"data: ",
+                b"data: a\r\n",
                 b"data",
                 b"\r",
                 b"\n",
