@@ -133,6 +133,18 @@ def test_someone_elses_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "an established identity is never changed" in text
 
 
+def test_dropped_ids_are_no_success(tmp_path: Path) -> None:
+    """A candidate that keeps the first of two IDs breaks no invariant, and is not called harmless."""
+    file = tmp_path / "rules.json"
+    cells = {i: dict(SHIPPED[DEFAULT_RULES].cells[i]) for i in IDENTITIES}
+    cells["established"]["other_string"] = "keep"
+    file.write_text(json.dumps({"schema": "fragmentlab-rules-v1", "name": "first-wins", "cells": cells}))
+    batches = "data/vectors/identity.json"
+    verdict = put_on_the_bench(parameters(candidate=str(file), batches=batches)).candidate.verdict()
+    assert verdict.kind == "bad"
+    assert "drops IDs that were sent" in verdict.headline
+
+
 def test_unsafe_example(root: Path) -> None:
     """The unsafe example under data/rules is judged unsafe with the invariant named."""
     found = put_on_the_bench(parameters(candidate="empty-clears.json", rules="keep-established"))

@@ -95,6 +95,15 @@ class Judgement:
         """Whether neither its cells nor any sequence breaks an invariant."""
         return self.candidate.executable and self.check.safe
 
+    @property
+    def merging(self) -> int:
+        """Recovered streams in which an index that meets a changed cell names more than one ID."""
+        cells = [(change.identity, change.column) for change in self.cells]
+        return sum(
+            any(flip.row.ids_beside.get(cell, (0, 0))[1] for cell in cells)
+            for flip in self.flipped("recovered")
+        )
+
     def flipped(self, direction: Direction) -> list[Flip]:
         """The flips of one direction."""
         return [flip for flip in self.flips if flip.direction == direction]

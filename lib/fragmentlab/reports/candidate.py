@@ -28,6 +28,11 @@ class Candidate:
             f"Of {len(judged.rows):,} streams it recovers {recovered:,} and loses {lost:,}.",
             *self._risks(),
         ]
+        if judged.safe and judged.merging:
+            headline = (
+                f"{name} breaks no invariant, but drops IDs that were sent: {judged.merging:,} streams."
+            )
+            return Callout("bad", headline, [*details, "Two calls on one index may have become one."])
         if judged.safe:
             return Callout("ok", f"{name} breaks no invariant: it differs only in what it refuses.", details)
         broken = dict.fromkeys(
