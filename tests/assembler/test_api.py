@@ -137,3 +137,16 @@ def test_importable_alone() -> None:
         [sys.executable, "-c", source], input=BODY, capture_output=True, timeout=60, check=True
     )
     assert done.stdout.decode().strip() == "accepted [] []"
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_a_buffer_that_is_used_again_is_a_read_too(kind: Any) -> None:
+    """A view into the caller's buffer is taken as it was when fed, whatever is written into it later."""
+    body = response(call(0, "a", "f", ""), *[fragment(0, None, None, piece) for piece in ("{", "}")])
+    assembler, buffer = Assembler(), bytearray(7)
+    for start in range(0, len(body), len(buffer)):
+        size = len(body[start : start + len(buffer)])
+        buffer[:size] = body[start : start + size]
+        assembler.feed(memoryview(buffer)[:size] if kind is memoryview else buffer[:size])
+        buffer[:] = b"#" * len(buffer)
+    assert assembler.finish() == assemble(body)

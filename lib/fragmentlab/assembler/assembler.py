@@ -75,10 +75,12 @@ class Assembler:
         """Whether the end marker [DONE] was seen."""
         return self._done
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Take one read of any size. After the first fault nothing is kept, unless diagnosing."""
         if self._ended:
             raise ValueError("this response is finished; use a new Assembler for the next one")
+        if not isinstance(data, bytes):
+            data = memoryview(data).tobytes()  # a view into a buffer that the next read overwrites
         try:
             for start in range(0, len(data), _READ):
                 if self._stopped:

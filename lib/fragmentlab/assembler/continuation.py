@@ -36,7 +36,7 @@ _Hole = tuple[int, bytes, bytes, int]
 _decode = msgspec.json.Decoder(str).decode
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Template:
     """One verified text around its holes, and the call that its pieces belong to."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fragmentlab.assembler import strictjson
@@ -17,8 +17,8 @@ class Tool:
     """A known tool; ``schema`` is a JSON Schema of its arguments, checked with jsonschema where that is
     installed."""
 
-    name: str
-    schema: Mapping[str, Any] | bool | None = None
+    name: str = field(repr=False)
+    schema: Mapping[str, Any] | bool | None = field(default=None, repr=False)
 
 
 class _Validator(Protocol):

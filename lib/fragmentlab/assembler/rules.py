@@ -51,7 +51,7 @@ class RuleSet:
     one."""
 
     name: str
-    note: str
+    note: str = field(repr=False)
     cells: MappingProxyType[str, MappingProxyType[str, str]]
     violations: tuple[tuple[str, str, str], ...] = field(default=())
 

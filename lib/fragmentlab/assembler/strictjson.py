@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from json.decoder import scanstring as _scan_string  # type: ignore[attr-defined]
 from typing import Any
 
@@ -60,7 +60,7 @@ class Document:
     string holds half a pair, ``wide_number`` that a number has more digits than asked or is outside a
     double's range."""
 
-    value: Any
+    value: Any = field(repr=False)
     depth: int
     repeats: bool
     lone_surrogate: bool

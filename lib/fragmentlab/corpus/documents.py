@@ -25,7 +25,7 @@ _DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
-@dataclass
+@dataclass(repr=False)
 class Contents:
     """What a file holds: one raw ``body``, or ``documents`` to search; ``notes`` say what was unusual."""
 

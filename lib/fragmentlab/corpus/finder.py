@@ -28,7 +28,7 @@ _DATA_ADDRESS = re.compile(r"\Adata:[\w/+.;=-]*;base64,")
 _WORTH_PARSING = ("choices", "data:", '["', '[ "', "b64", "base64")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Found:
     """One body with its place: ``steps`` lead from the document to it; ``protocol`` is None where no event
     says."""

@@ -33,7 +33,7 @@ _MAX_VISITED = 4000
 _BROKEN_MARKS = ("_error", "error", "fault", "aborted", "truncated")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Facts:
     """What the container says of one body; None where it does not say."""
 

@@ -23,7 +23,7 @@ _MAX_CHARACTERS = 4000
 _KEPT_FACTS = ("incoming_kind", "previous_identity", "incoming_empty")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Candidate:
     """A stream being reduced: chunk objects and whether [DONE] follows, or text where those cannot say it."""
 

@@ -46,7 +46,7 @@ SHAPES: dict[str, str] = {
 """Label of a shape -> what it means. The order is that of the tables."""
 
 
-@dataclass
+@dataclass(repr=False)
 class _Seen:
     shapes: set[str] = field(default_factory=set)
     names: dict[Any, str] = field(default_factory=dict)

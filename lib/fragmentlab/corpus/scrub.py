@@ -26,7 +26,7 @@ class Unscrubbable(Exception):
     """The scrubbed stream does not behave as the original; the message names what differs, never a value."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Scrubber:
     """Scrubs the streams of one batch with one set of placeholders. ``refused`` counts streams by what
     differed."""

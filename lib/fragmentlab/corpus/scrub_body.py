@@ -18,7 +18,7 @@ _BOM = b"\xef\xbb\xbf"
 _EVENT_BYTES = Limits().event_bytes
 
 
-@dataclass
+@dataclass(repr=False)
 class _Event:
     """The lines of one event by number, and what their data says when joined."""
 

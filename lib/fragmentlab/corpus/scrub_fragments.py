@@ -18,7 +18,7 @@ _MAX_INDEX = 127
 _LIMITS = Limits()
 
 
-@dataclass
+@dataclass(repr=False)
 class _Text:
     """The pieces of one call's name or arguments: their places, as (event, path), and what they say."""
 

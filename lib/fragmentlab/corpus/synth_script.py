@@ -28,7 +28,7 @@ _WORDS = (
 _LONGEST_PIECE = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlannedCall:
     """One call as it should come out."""
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ class Job:
     one."""
 
     notebook: Notebook
-    parameters: Mapping[str, str | int | float | bool]
+    parameters: Mapping[str, str | int | float | bool] = field(repr=False)
     shown: Mapping[str, str]
 
 

@@ -32,7 +32,7 @@ _DONE = b"data: [DONE]\n\n"
 _ERROR = {"message": "the scenario's error", "type": "server_error", "code": None}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WireCall:
     """One call as the server means it, before its fragments are edited."""
 
@@ -41,7 +41,7 @@ class WireCall:
     arguments: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Script:
     """What is sent for one request: ``reads`` in order, then ``how`` it ends (end, reset, close or hold)."""
 
