@@ -129,7 +129,7 @@ def test_rules_choose_the_one_rule_set_that_is_checked(
     assert "not checked: 1 under rule sets that are not shipped" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("broken", ["missing", "folder", "text", "rules", "category"])
+@pytest.mark.parametrize("broken", ["missing", "folder", "text", "endless", "rules", "category"])
 def test_unusable_input_is_one_line_and_exit_2_before_any_check(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str
 ) -> None:
@@ -144,6 +144,10 @@ def test_unusable_input_is_one_line_and_exit_2_before_any_check(
     elif broken == "text":
         (tmp_path / "text.json").write_text(CANARY)
         arguments.append(str(tmp_path / "text.json"))
+    elif broken == "endless":
+        with (tmp_path / "endless.json").open("wb") as file:
+            file.truncate(1 << 30)
+        arguments.append(str(tmp_path / "endless.json"))
     elif broken == "rules":
         arguments += ["--rules", "no-such-rules"]
     else:

@@ -81,14 +81,14 @@ def batches_folder() -> Path:
 def open_batch(path_or_name: str | Path) -> Batch:
     """Open a batch by its folder, or by name under ``data/batches``; raise InputError for anything else."""
     path = Path(path_or_name)
-    if (
-        not (path / MANIFEST).is_file()
-        and len(path.parts) == 1
-        and (batches_folder() / path / MANIFEST).is_file()
-    ):
-        path = batches_folder() / path
     shown = for_terminal(str(path_or_name))
     try:
+        if (
+            not (path / MANIFEST).is_file()
+            and len(path.parts) == 1
+            and (batches_folder() / path / MANIFEST).is_file()
+        ):
+            path = batches_folder() / path
         manifest = json.loads((path / MANIFEST).read_bytes())
     except OSError as error:
         raise InputError(f"{shown} is no batch: batch.json cannot be read ({reason(error)})") from None

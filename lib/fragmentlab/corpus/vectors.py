@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import math
+import os
 import random
 import re
 import zlib
@@ -26,6 +27,7 @@ LINE_ENDS_FLAG = "line-ends"
 BYTE_BY_BYTE = "byte by byte"
 MAX_SINGLE_BYTES = 1 << 16
 """A body of more bytes is replayed in as many reads of equal size instead of byte by byte."""
+MAX_FILE_BYTES = 256 << 20
 _FILE_KEYS = frozenset({"schema", "notes", "tools", "vectors"})
 _BODY_KEYS = ("events", "sse", "reads_base64")
 _VECTOR_KEYS = frozenset(
@@ -123,12 +125,17 @@ def vector_paths(paths: Sequence[str | Path]) -> list[Path]:
     """Return the files, each folder replaced by its ``*.json``; InputError for a folder without any."""
     found: list[Path] = []
     for path in map(Path, paths):
-        if not path.is_dir():
+        shown = for_terminal(str(path))
+        try:
+            inside = sorted(path / name for name in os.listdir(path) if name.endswith(".json"))
+        except NotADirectoryError:
             found.append(path)
-        elif inside := sorted(path.glob("*.json")):
-            found += inside
+        except OSError as error:
+            raise InputError(f"{shown} cannot be read: {reason(error)}") from None
         else:
-            raise InputError(f"{for_terminal(str(path))} holds no vector file (*.json)")
+            if not inside:
+                raise InputError(f"{shown} holds no vector file (*.json)")
+            found += inside
     return found
 
 
@@ -143,9 +150,12 @@ def _bad(message: str) -> NoReturn:
 def _read_json(path: Path) -> Any:
     shown = for_terminal(str(path))
     try:
-        text = path.read_bytes()
+        with path.open("rb") as file:
+            text = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InputError(f"{shown} cannot be read: {reason(error)}") from None
+    if len(text) > MAX_FILE_BYTES:
+        raise InputError(f"{shown} is larger than {MAX_FILE_BYTES >> 20} MiB; split it into files by topic")
     try:
         return json.loads(text, object_pairs_hook=_once, parse_int=_integer, parse_float=_float)
     except _Bad as bad:
