@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from fragmentlab import __version__
 from fragmentlab.display import for_terminal
@@ -126,6 +126,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_UNUSABLE, f"{self.prog}: {for_terminal(message)}; see {self.prog} --help\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse's own swallows a write that failed, from 3.11.4 on.
+        print(message, end="", file=file or sys.stderr)
 
 
 def _parser(wanted: str) -> argparse.ArgumentParser:
