@@ -33,6 +33,7 @@ os_write = __import__("os").write(2, b"{CANARY}-kernel")
 FOLDER_OF_TESTS = {
     "01-good": [
         markdown("## A table of two\n\nWith *text*."),
+        markdown("## What `null` means: <i>x</i> & y\n\n## A table of two"),
         code('Table("Things", ["name", "n"], [["<b>a</b>", 1]])'),
         code("Figure(lambda axes, theme: axes.plot([1, 2]), alt='A line from 1 to 2', caption='A line.')"),
         code("print('plain < text')"),
@@ -183,6 +184,19 @@ def test_pages_are_accessible(mixed):
     assert '<a class="skip" href="#content">' in text and 'id="content"' in text
     assert "&lt;b&gt;a&lt;/b&gt;" in text and "plain &lt; text" in text
     assert len(text) < 280_000
+
+
+def test_the_list_of_sections_leads_to_them(mixed):
+    """Each link inside a page has its target, once, also for equal titles and titles with markup."""
+    text = (mixed[1] / "01-good.html").read_text("utf-8")
+    found = Page(text).found
+    links = [
+        attributes["href"][1:] for tag, attributes in found if attributes.get("href", "").startswith("#")
+    ]
+    targets = [attributes["id"] for _, attributes in found if "id" in attributes]
+    assert len(links) == 4
+    assert sorted(targets) == sorted({*links, "show-code"})
+    assert ">What null means: &lt;i&gt;x&lt;/i&gt; &amp; y</a>" in text
 
 
 def test_pages_show_declared_parameters_only(mixed):

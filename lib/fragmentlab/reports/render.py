@@ -6,7 +6,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,8 @@ def notebook_html(page: Page, content: dict[str, Any]) -> str:
         template_name="fragmentlab", extra_template_basedirs=[str(_TEMPLATES)], exclude_anchor_links=True
     )
     exporter.register_filter("shown", for_html)
+    anchors = iter([section.anchor for section in page.sections])
+    exporter.register_filter("anchored", lambda html: _anchored(html, anchors))
     body = {**content, "cells": _without_title(content["cells"])}
     html, _ = exporter.from_notebook_node(
         nbformat.reads(json.dumps(body), as_version=4), {"run": page, "version": __version__}
@@ -115,8 +117,17 @@ def write_whole(path: Path, text: str) -> None:
 
 def _sections(content: dict[str, Any]) -> list[Section]:
     sources = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "markdown"]
-    titles = [title for source in sources for title in _HEADING.findall(source)]
-    return [Section(title, title.replace(" ", "-")) for title in titles]
+    titles = [title.replace("`", "") for source in sources for title in _HEADING.findall(source)]
+    return [Section(title, f"{number}-{_slug(title)}") for number, title in enumerate(titles, 1)]
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def _anchored(html: str, anchors: Iterator[str]) -> str:
+    """Rendered Markdown whose headings are what the list of sections links to, in the order of both."""
+    return re.sub(r"<h2(?=>)", lambda _: f'<h2 id="{for_html(next(anchors, ""))}"', html)
 
 
 def _without_title(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
