@@ -223,6 +223,7 @@ def good_notebook(folder, name="01-good", **options):
         (["--notebooks", "empty"], "no notebook named like"),
         (["--notebooks", "broken"], "01-broken.ipynb is not a readable notebook"),
         (["--out", "nb/01-good.ipynb"], "cannot write to the output folder"),
+        (["--out", ""], "--out needs a folder"),
         (["--out", "/proc/reports"], "cannot write to the output folder"),
         (["--out", "nb/01-good.ipynb/\x1b[31mdeep"], r"\x1b[31mdeep"),
     ],
@@ -262,7 +263,9 @@ def test_only_selects_and_says_so(tmp_path):
     assert "1 of 3 notebooks ran" in summary([page_of(Execution(chosen[0], None, 1.0, {"cells": []}), {})], 3)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["interrupted", "cancelled"])
+@pytest.mark.parametrize(
+    "how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=["interrupted", "cancelled", "hung up"]
+)
 def test_no_kernel_outlives_the_command(tmp_path, how):
     """A report that is stopped ends its kernels: the connection that one holds is closed."""
     with socket.create_server(("127.0.0.1", 0)) as server:

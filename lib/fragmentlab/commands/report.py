@@ -39,8 +39,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from fragmentlab.reports.build import build_report, plan_report
 
-    # A cancelled job ends like Ctrl-C, so that no kernel outlives it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A cancelled job or a closed terminal ends like Ctrl-C, so that nothing outlives it; nohup still holds.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     plan = plan_report(
         args.notebooks, [key for only in args.only for key in only.split(",")], args.parameters
     )
@@ -60,6 +62,8 @@ def _say(line: str) -> None:
 
 def _writable_folder(option: str) -> Path:
     folder = Path(option)
+    if not option:
+        raise InputError("--out needs a folder; give its name")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as probe:
