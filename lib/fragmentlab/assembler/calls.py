@@ -113,13 +113,14 @@ class Calls:
         """The call that the last fragment belonged to."""
 
     def extend(self, call: CallState, pieces: list[str]) -> bool:
-        """Add pieces of arguments that are known to be all that their fragments do; False if a limit
-        would be passed."""
-        size = sum(map(_utf8_size, pieces))
+        """Add whole characters of arguments that are known to be all that their fragments do; False if a
+        limit would be passed."""
+        text = "".join(pieces)
+        size = _utf8_size(text)
         if call.arguments_bytes + size > self._limits.arguments_bytes:
             return False
-        for piece in filter(None, pieces):
-            self._add_arguments(call, piece)
+        if text:
+            self._add_arguments(call, text)
         return True
 
     def add(self, fragment: Any, event: int, finished: bool) -> None:

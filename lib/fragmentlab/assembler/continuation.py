@@ -56,12 +56,12 @@ class Template:
         found: list[str] = []
         for position in range(at, min(len(events), at + most)):
             kind, data, _ = events[position]
-            if kind is not None or not data or not data.startswith(before):
+            if kind is not None or not data or data[:first] != before:
                 break
             start = first
             for kind_of_hole, after, needle, size in holes:
                 end = data.find(needle, start)
-                if end < 0 or not data.startswith(after, end):
+                if end < 0 or data[end : end + size] != after:
                     return found
                 if kind_of_hole == _PIECE:
                     try:
@@ -114,7 +114,11 @@ def template_of(
         then, now = (_values(text, _root_members(text)) for text in (previous.text, data))
         varying = (varying or frozenset()).union(key for key in now if now[key] != then.get(key))
     if varying is None:
-        spans = {key: span for key, span in _members(_LAST.search(data, end)).items() if span[2] == _STRING}
+        spans = {
+            key: span
+            for key, span in _members(_LAST.match(data, data.rfind(b",", end))).items()
+            if span[2] == _STRING
+        }
     else:
         spans = {key: span for key, span in _root_members(data).items() if key in varying}
     places = sorted([(start, end, _PIECE), *spans.values()])
