@@ -30,7 +30,7 @@ COMMANDS = {
     "runs": "list, verify or import runs",
     "note": "write the version verification note of a revision",
     "provider": "start the loopback provider for any client",
-    "subjects": "list or prepare what can be put to the test",
+    "subjects": "list what can be put to the test",
     "report": "run the notebooks and render an HTML report",
 }
 """Command name -> help line. Each is a module of ``fragmentlab.commands`` (a trailing ``_`` where the

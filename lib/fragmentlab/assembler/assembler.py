@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from fragmentlab.assembler.calls import Calls, FirstFault, Journal
-from fragmentlab.assembler.chunks import Refused, decode_chunk, is_complete
+from fragmentlab.assembler.chunks import Refused, decode_chunk, is_complete, is_other_protocol
 from fragmentlab.assembler.continuation import Template, template_of
 from fragmentlab.assembler.limits import Limits
 from fragmentlab.assembler.proposal import Tool, Tools, arguments_faults, name_faults
@@ -23,7 +23,6 @@ _READ = 1 << 20
 _LESSONS = 3
 """How many templates may be made in a row that no later chunk fits."""
 _CUT_NATIVELY = ("length", "max_tokens", "max_output_tokens")
-_ENVELOPE = frozenset("id object created model system_fingerprint service_tier provider usage error".split())
 _PADDABLE = ("role", "content", "tool_calls", "function_call")
 
 
@@ -189,7 +188,7 @@ class Assembler:
             self._report("completion.error_event", "event")
             return
         choices = chunk.get("choices", chunk)
-        if _is_other_protocol(chunk, choices):
+        if is_other_protocol(chunk, choices):
             self._report("protocol.not_chat_completions", "event")
             return
         response_id = chunk.get("id")
@@ -349,22 +348,6 @@ class Assembler:
             tolerances={name: count for name, count in sorted(self._tolerances.items()) if count},
             timeline=tuple(self._journal.rows) if self._journal.diagnose else (),
         )
-
-
-def _is_other_protocol(chunk: dict[str, Any], choices: Any) -> bool:
-    """Whether the event is of another protocol: no chunk without choices, or a text completion's choice."""
-    if type(choices) is list:
-        for choice in choices:
-            if isinstance(choice, dict) and "delta" not in choice and "text" in choice:
-                return True
-    if choices is not chunk:
-        return False
-    kind = chunk.get("object", "")
-    if not isinstance(kind, str) or not (kind == "" or kind.startswith("chat.completion")):
-        return True
-    if kind == "chat.completion.chunk" or chunk.keys() <= _ENVELOPE:
-        return False
-    return "usage" not in chunk or "type" in chunk
 
 
 def assemble(

@@ -26,6 +26,7 @@ _KNOWN_NESTING = 6
 """Root, choice, delta, fragment and function, and one empty object: all that can be open besides arrays
 where every key is accounted for."""
 _USUAL_ARRAYS = 4
+_ENVELOPE = frozenset("id object created model system_fingerprint service_tier provider usage error".split())
 _decode = msgspec.json.Decoder().decode
 
 
@@ -142,6 +143,22 @@ def _items(value: Any) -> list[Any]:
 
 def _repeats_deciding_key(value: Any) -> bool:
     return isinstance(value, strictjson.RepeatingDict) and not value.repeated.isdisjoint(DECIDING_KEYS)
+
+
+def is_other_protocol(chunk: dict[str, Any], choices: Any) -> bool:
+    """Whether the event is of another protocol: no chunk without choices, or a text completion's choice."""
+    if type(choices) is list:
+        for choice in choices:
+            if isinstance(choice, dict) and "delta" not in choice and "text" in choice:
+                return True
+    if choices is not chunk:
+        return False
+    kind = chunk.get("object", "")
+    if not isinstance(kind, str) or not (kind == "" or kind.startswith("chat.completion")):
+        return True
+    if kind == "chat.completion.chunk" or chunk.keys() <= _ENVELOPE:
+        return False
+    return "usage" not in chunk or "type" in chunk
 
 
 def is_complete(data: bytes) -> bool:
