@@ -28,6 +28,10 @@ STREAM = [
     chunk(content='say "a": 1'),
     chunk(finish="tool_calls", logprobs=None),
     {"choices": [], "usage": {"a": {"b": [1.5, 2]}}},
+    chunk(
+        fragment(0, arguments=': "a'), usage={"n": 1}, logprobs={"content": [{"token": '":', "top": [{}]}]}
+    ),
+    chunk(fragment(0, arguments=":", extra={"a": ":", "b": ['":']}), content=":"),
 ]
 SPLICES = st.sampled_from(
     [
@@ -113,11 +117,24 @@ def assert_same(data: bytes) -> None:
 @example(b'{"choices":[{"delta":{"content":"\\":"}}],"id"\r:1,"id":2}')
 @example(b'{"choices":[{"delta":{"content":1,"content":"\\":"}}]}')
 @example(b'{"x":{"id":1,"id":2}}')
+@example(b'{"x":":","id":1,"id":2}')
+@example(b'{"x":{"y":"\\u003a"},"id":1,"id":2}')
+@example(b'{"x":{"y":["\\u003a"]},"choices":[{"delta":{"content":"\\u003a","content":""}}],"id":1,"id":2}')
+@example(b'{"x":{":":1,"\\":":2}}')
+@example(b'{"x":{"y":":"},"id" :1,"id":2}')
 @example(b'{"a":"\xff"}')
 @example(b'{"a":18446744073709551616}')
 def test_fast_path_equals_exact(data: bytes) -> None:
     """decode_chunk gives the exact parser's chunk or refusal for any text."""
     assert_same(data)
+
+
+def test_usual_shapes_need_no_exact_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nested facts beside the fragments and pieces that begin with a colon are read by the fast path."""
+    monkeypatch.setattr("fragmentlab.assembler.chunks._decode_exactly", None)
+    for part in STREAM:
+        data = json.dumps(part, separators=(",", ":")).encode()
+        assert decode_chunk(data, LIMITS) == part
 
 
 @given(st.lists(SPLICES, max_size=12).map(b"".join))

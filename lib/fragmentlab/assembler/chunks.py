@@ -54,9 +54,10 @@ def decode_chunk(data: bytes, limits: Limits) -> dict[str, Any]:
 def _is_accounted(chunk: dict[str, Any], data: bytes, depth: int) -> bool:
     """Whether the text holds no more keys than the decoded objects, is valid UTF-8 and not too deep.
 
-    Every key of the text ends in `":` unless blanks stand before the colon. Strings may hold `":` too, so
-    what the known strings hold is subtracted; with escapes that could hide there (`\\u00..`) nothing is
-    proven.
+    Every key of the text ends in `":` unless blanks stand before the colon. Strings may hold `":` too, or
+    begin with a colon after the quote, so what the known strings hold is subtracted; where an escape could
+    stand for either character (`\\u0022`, `\\u003a`) nothing is proven. The parts of a usual chunk are known
+    by name; where they do not account for all, every part is counted.
     """
     keys = len(chunk)
     in_strings = 0
@@ -70,7 +71,7 @@ def _is_accounted(chunk: dict[str, Any], data: bytes, depth: int) -> bool:
                     keys += len(delta)
                     content = delta.get("content")
                     if content and type(content) is str:
-                        in_strings += content.count('":')
+                        in_strings += content.count('":') + (content[0] == ":")
                     fragments = delta.get("tool_calls")
                     if type(fragments) is list:
                         for fragment in fragments:
@@ -81,13 +82,45 @@ def _is_accounted(chunk: dict[str, Any], data: bytes, depth: int) -> bool:
                                     keys += len(function)
                                     arguments = function.get("arguments")
                                     if arguments and type(arguments) is str:
-                                        in_strings += arguments.count('":')
-    if data.count(b'":') != keys + in_strings or (in_strings and b"\\u00" in data):
+                                        in_strings += arguments.count('":') + (arguments[0] == ":")
+    found = data.count(b'":')
+    is_usual = found == keys + in_strings
+    if not is_usual:
+        keys, in_strings, levels = _counted(chunk, depth)
+        if found != keys + in_strings or levels > depth:
+            return False
+    if in_strings and b"\\u00" in data and (b"\\u0022" in data or b"\\u003" in data):
         return False
     # Single bytes are looked up fastest, so blanks are asked for before blanks with a colon.
     if (32 in data and b" :" in data) or 9 in data or 10 in data or 13 in data:
         return False
-    return _opens_at_most(depth - _KNOWN_NESTING, data) and (data.isascii() or _is_utf8(data))
+    if is_usual and not _opens_at_most(depth - _KNOWN_NESTING, data):
+        return False
+    return data.isascii() or _is_utf8(data)
+
+
+def _counted(chunk: dict[str, Any], depth: int) -> tuple[int, int, int]:
+    """Return the keys, what looks like the end of a key in values, and the levels, one more than ``depth``
+    where there are more."""
+    keys = in_strings = levels = 0
+    level: list[Any] = [chunk]
+    while level and levels <= depth:
+        levels += 1
+        below: list[Any] = []
+        for holder in level:
+            items = holder
+            if type(holder) is dict:
+                keys += len(holder)
+                items = holder.values()
+            for item in items:
+                kind = type(item)
+                if kind is str:
+                    if ":" in item:
+                        in_strings += item.count('":') + (item[0] == ":")
+                elif kind is dict or kind is list:
+                    below.append(item)
+        level = below
+    return keys, in_strings, levels
 
 
 def _opens_at_most(arrays: int, data: bytes) -> bool:
