@@ -17,6 +17,19 @@ from tests.assembler.wire import call, chunk, fragment, in_reads, response, sse
 BODY = response(call(0, "A", "f", '{"a":'), fragment(0, None, None, '"é😀"}'), call(3, "B", "g"))
 
 
+@given(st.integers(0, 2**32), st.integers(1, 60))
+def test_a_refused_response_counts_the_same_in_any_reads(seed: int, most: int) -> None:
+    """Comments after the first fault count nowhere, wherever the reads end."""
+    bad = sse(chunk(fragment(0, "A", "f", "")), chunk(fragment(0, "B")), chunk(finish="stop"))
+    noted = b": before\n\n:\n" + bad.replace(b"\n\n", b"\n: in\n\n: between\n: two\n")
+    assembler = Assembler()
+    for read in in_reads(noted, seed, most):
+        assembler.feed(read)
+    result = assembler.finish()
+    assert result.counts["comments"] == 6
+    assert result == assemble(noted)
+
+
 def test_one_call_form() -> None:
     """The one-call form gives what the incremental one gives."""
     assembler = Assembler()

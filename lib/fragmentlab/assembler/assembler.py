@@ -115,7 +115,12 @@ class Assembler:
                     self._events += len(pieces)
                     at += len(pieces)
                     continue
-            self._learn(*events[at])
+            try:
+                self._learn(*events[at])
+            except FirstFault:
+                # What the same read held after it must not count: another read might have ended there.
+                self._decoder.forget_after(at)
+                raise
             at += 1
 
     def _retire(self) -> None:

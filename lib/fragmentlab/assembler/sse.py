@@ -18,6 +18,8 @@ class Decoder(Protocol):
 
     comments: int
 
+    def forget_after(self, position: int) -> None: ...
+
     def feed(self, data: bytes) -> list[Event]: ...
 
     def finish(self) -> tuple[list[Event], Event | None, bool]: ...
@@ -27,10 +29,21 @@ class _Lines:
     """Split reads into lines at LF, CRLF or CR, keeping at most one unfinished line of bounded size."""
 
     def __init__(self) -> None:
+        self.comments = 0
+        self._comments_at: list[int] = []
         self._tail = bytearray()
         self._skip_lf = False
         self._started = False
         self._prefix = b""
+
+    def forget_after(self, position: int) -> None:
+        """Do not count the comments that stood after the last read's event of that position, counted from
+        0."""
+        self.comments -= sum(at > position for at in self._comments_at)
+
+    def _comment(self, events: list[Event]) -> None:
+        self.comments += 1
+        self._comments_at.append(len(events))
 
     def _split(self, data: bytes) -> list[bytes]:
         """Return the lines that ``data`` ends; the last, unfinished one stays in ``_tail``."""
@@ -71,7 +84,6 @@ class SSEDecoder(_Lines):
         super().__init__()
         self._limit = limit
         self._discarding = False
-        self.comments = 0
         self._reset()
 
     def _reset(self) -> None:
@@ -85,6 +97,7 @@ class SSEDecoder(_Lines):
         """Return the events that this read completes, and an oversized one as soon as a line passes the
         limit."""
         events: list[Event] = []
+        self._comments_at.clear()
         lines = self._split(data)
         if self._discarding and lines:
             self._discarding = False
@@ -142,7 +155,7 @@ class SSEDecoder(_Lines):
             elif not self._oversized:
                 self._data.append(value)
         elif line[0] == 58:
-            self.comments += 1
+            self._comment(events)
         elif line == b"data":
             self._data.append(b"")
         elif len(line) > self._limit and _value_size(line) > self._limit:
@@ -174,7 +187,7 @@ class SSEDecoder(_Lines):
         if self._discarding:
             tail.clear()
         elif tail[0] == 58:
-            self.comments += 1
+            self._comment(events)
             self._discard()
         elif len(tail) > self._limit:
             is_data = tail.startswith(b"data:")
@@ -202,7 +215,6 @@ class JSONLinesDecoder(_Lines):
         super().__init__()
         self._limit = limit
         self._discarding = False
-        self.comments = 0
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that this read completes, and an oversized one as soon as its line passes the
