@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from fragmentlab.corpus.batches import open_batch, record_of, write_batch
 from fragmentlab.corpus.scrub import Scrubber, Unscrubbable, verify
 from fragmentlab.corpus.scrub_aliases import Aliases
 from fragmentlab.corpus.scrub_json import scrub_arguments
+from fragmentlab.corpus.scrub_text import fill_number
 from fragmentlab.corpus.streams import Stream, read_stream_file, stream_id
 from fragmentlab.corpus.synth import SynthOptions, synthesize
 
@@ -228,6 +230,33 @@ def test_a_repeated_name_stays_repeated():
     scrubbed = Scrubber().scrub(stream)
     result = assemble(scrubbed.body, tools=scrubbed.tools, diagnose=True)
     assert result.faults[0].flags == {"name_repeated": True}
+
+
+def test_a_name_seen_repeated_first_is_still_a_repetition_of_the_tool_that_comes_later():
+    """The order in which a batch names its tools makes no stream impossible to scrub."""
+    call = chunk("{}")
+    call["choices"][0]["delta"]["tool_calls"][0]["function"]["name"] = "lookuplookup"
+    body = f"data: {json.dumps(call)}\n\n".encode()
+    scrubber = Scrubber()
+    scrubbed = list(scrubber.scrub_all(Stream("s", body, tools=tools) for tools in (None, ("lookup",))))
+    assert not scrubber.refused
+    assert scrubbed[0].body == scrubbed[1].body
+
+
+@pytest.mark.parametrize(
+    "number", ["0e999999", "0.0E+400", "1" * 420 + "e-200", "1e400", "2" * 500 + "e-100"]
+)
+def test_a_number_stays_inside_or_outside_of_what_a_double_holds(number):
+    """No filler makes a number too large that was not, or the other way round."""
+    filled = fill_number(number)
+    assert len(filled) == len(number)
+    assert math.isfinite(float(filled)) == math.isfinite(float(number))
+
+
+def test_a_placeholder_keeps_slashes_where_they_are():
+    """A placeholder of a placeholder is the same one, so that a scrubbed batch can be scrubbed again."""
+    once = Aliases().of("call", "a/b")
+    assert Aliases().of("call", once) == once
 
 
 def test_schemas_are_renamed_with_the_arguments():

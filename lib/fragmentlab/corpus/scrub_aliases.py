@@ -42,9 +42,9 @@ class Aliases:
 
     def _built_from_known(self, kind: str, word: str) -> str | None:
         period = (word * 2).find(word, 1)
-        known = self._words.get((kind, word[:period]))
-        if period < len(word) and known is not None:
-            return self._unless_used(kind, known * (len(word) // period))
+        if period < len(word):
+            # The word may come later by itself, as a known tool: this one must still be a repetition of it.
+            return self._unless_used(kind, self.of(kind, word[:period]) * (len(word) // period))
         for size in range(min(len(word) - 1, _LONGEST), 0, -1):
             known = self._words.get((kind, word[:size]))
             if known is not None:

@@ -109,8 +109,13 @@ def fill_number(token: str) -> str:
     """Replace the digits of a JSON number: it keeps its form, its length and whether a double can hold it."""
     if token in ("0", "-0"):
         return token
-    digit = "1" if math.isfinite(float(token)) else "9"
-    return re.sub("[0-9]", digit, token)
+    mantissa, mark, exponent = token.partition("e" if "e" in token else "E")
+    filled = token
+    for digit, power in ("11", "10", "99", "90"):
+        filled = re.sub("[0-9]", digit, mantissa) + mark + re.sub("[0-9]", power, exponent)
+        if math.isfinite(float(filled)) == math.isfinite(float(token)):
+            break
+    return filled
 
 
 def fill_index(token: str) -> str:
@@ -131,7 +136,8 @@ def placeholder(text: str, marker: str, number: int) -> str:
     written = []
     for char in text:
         if is_fixed(char) or "\ud800" <= char <= "\udfff":
-            written.append(filler(char))
+            # A slash stays one: it may be written as an escape, which has no other character of its class.
+            written.append(char if is_fixed(char) else filler(char))
             continue
         size = len(char.encode())
         if marked:
