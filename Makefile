@@ -52,7 +52,7 @@ env: ## make .venv with the pinned packages
 		"$$python" -m venv --clear $(VENV); \
 	fi; \
 	echo "Installing the pinned packages into $(VENV), about a minute the first time" >&2; \
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'; \
+	$(RUN) -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'; \
 	echo "$$want" >$(VENV)/.installed
 
 clean: ## remove .venv and caches; reports and runs are kept

@@ -89,11 +89,17 @@ def _lines(result: Result, reveal: bool, colours: bool) -> Iterator[str]:
 
 def _summary(result: Result) -> str:
     counts = result.counts
-    parts = [f"{counts[name]} {name}" for name in ("events", "fragments", "calls")]
-    parts.append(f"{counts['null_continuations']} null continuations")
+    parts = [_counted(counts[name], name[:-1]) for name in ("events", "fragments", "calls")]
+    parts.append(_counted(counts["null_continuations"], "null continuation"))
+    if not counts["events"]:
+        parts.append("no event was found, so it may be a web page or a document instead of a stream")
     if not counts["names_checked"]:
         parts.append("tools unknown, so names were not checked")
     return "; ".join(parts)
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" + ("" if count == 1 else "s")
 
 
 def _faults(result: Result) -> Iterator[str]:
