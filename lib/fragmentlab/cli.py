@@ -8,6 +8,7 @@ import importlib
 import io
 import os
 import sys
+import textwrap
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
@@ -38,6 +39,7 @@ name is a Python keyword), loaded only when called, so that ``assemble`` starts 
 
 EXIT_UNUSABLE = 2
 EXIT_INTERRUPTED = 130
+_LONGEST_LINE = 300
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -125,7 +127,8 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the options in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_UNUSABLE, f"{self.prog}: {for_terminal(message)}; see {self.prog} --help\n")
+        line = textwrap.shorten(for_terminal(message), _LONGEST_LINE, placeholder=" ...")
+        self.exit(EXIT_UNUSABLE, f"{self.prog}: {line}; see {self.prog} --help\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         # argparse's own swallows a write that failed, from 3.11.4 on.

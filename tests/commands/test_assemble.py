@@ -101,6 +101,14 @@ def test_a_person_reads_the_outcome_the_fault_and_what_to_do(
     assert "\x1b" not in out
 
 
+def test_a_text_without_an_event_is_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error page is refused as cut off, and the person is told what it may be."""
+    (tmp_path / "page").write_text("<html>502 Bad Gateway</html>")
+    assert main(["assemble", str(tmp_path / "page")]) == 1
+    out = capsys.readouterr().out
+    assert "completion.truncated" in out and "is it a recorded stream, or an error page?" in out
+
+
 def run(*args: str, stdin: bytes | int = subprocess.DEVNULL) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "fragmentlab", *args]
     source = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}

@@ -103,6 +103,15 @@ def test_an_abbreviated_option_is_refused(capsys: pytest.CaptureFixture[str]) ->
     assert "unrecognized arguments: --js" in capsys.readouterr().err
 
 
+def test_many_unknown_arguments_are_one_line_of_bounded_length(capsys: pytest.CaptureFixture[str]) -> None:
+    """A pattern that the shell expanded to hundreds of files is no screenful."""
+    with pytest.raises(SystemExit):
+        main(["assemble", *[f"folder/recording-{number}.sse" for number in range(500)]])
+    error = capsys.readouterr().err
+    assert "unrecognized arguments: folder/recording-1.sse" in error
+    assert error.count("\n") == 1 and len(error) < 400
+
+
 @pytest.mark.parametrize("fault", [ValueError("CANARY"), KeyError("CANARY"), MemoryError("CANARY")])
 def test_a_fault_of_ours_is_one_line_without_its_message(
     fault: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -69,6 +69,8 @@ def _lines(result: Result, reveal: bool, colours: bool) -> Iterator[str]:
         + ("" if result.executable else " (never executable)")
     )
     yield _summary(result)
+    if not result.counts["events"]:
+        yield "Nothing in it is an event: is it a recorded stream, or an error page?"
     for call in result.calls:
         shown = call.to_json(reveal)
         yield "  call " + "  ".join(f"{key} {for_terminal(str(value))}" for key, value in shown.items())
