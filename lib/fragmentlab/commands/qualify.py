@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Mapping
 
 from fragmentlab.assembler import DEFAULT_RULES
 from fragmentlab.display import for_terminal
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from fragmentlab.qualification.record import record_run
+    from fragmentlab.qualification.runs import open_run
 
     try:
         folder = record_run(
@@ -71,8 +73,17 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         _say("interrupted: nothing was recorded and nothing is left to remove")
         raise
+    for line in _summary(open_run(folder).header["counts"]):
+        _say(line)
     print(folder)
     return 0
+
+
+def _summary(counts: Mapping[str, int]) -> Iterator[str]:
+    outcomes = [f"{count} {name}" for name, count in sorted(counts.items()) if name != "streams"]
+    yield f"{counts['streams']} streams: {', '.join(outcomes)}"
+    if counts.get("failed") == counts["streams"]:
+        yield "it answered for no stream: give it one on standard input by hand and see what it prints"
 
 
 def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]

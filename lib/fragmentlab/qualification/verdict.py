@@ -51,9 +51,11 @@ class Judgement:
 
     @cached_property
     def undeclared(self) -> list[Flip]:
-        """Flips that fail, the worst kind first, and of a kind those that a vector speaks against."""
+        """Flips that fail: the worst kind first, of a kind what moved, then what a vector speaks against."""
         flips = [judged.flip for judged in self.judged if judged.declaration is None]
-        return sorted(flips, key=lambda flip: (KINDS.index(flip.kind), not flip.against_vector))
+        return sorted(
+            flips, key=lambda flip: (KINDS.index(flip.kind), flip.standing, not flip.against_vector)
+        )
 
     @cached_property
     def undeclared_absent(self) -> list[Absent]:
