@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import zstandard
 
 from fragmentlab.assembler import assemble
 from fragmentlab.corpus.importing import Summary, import_streams
-from fragmentlab.corpus.streams import Stream
+from fragmentlab.corpus.streams import Stream, own_id
 from tests.corpus.bodies import ANSWER, ANTHROPIC_BODY, BODY, CHUNKS, EVENTS, REQUEST, TEXT_BODY, URL
 
 TEXT = BODY.decode()
@@ -404,3 +405,82 @@ def test_the_container_says_how_the_transport_ended(tmp_path):
         tmp_path, "a.har", har({"text": TEXT[:300]}, _error="net::ERR_INCOMPLETE_CHUNKED_ENCODING")
     )
     assert streams[0].end == "aborted"
+
+
+def transfer_chunks(data: bytes) -> bytes:
+    return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in chunked(data, 7)) + b"0\r\n\r\n"
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.http", HEAD + transfer_chunks(BODY)),
+        ("a.txt", transfer_chunks(BODY)),
+        ("cut.txt", transfer_chunks(BODY)[:-9]),
+        ("a.har", har({"encoding": "base64", "text": b64(transfer_chunks(BODY))})),
+        ("a.json", json.dumps(vcr({"string": transfer_chunks(BODY).decode()})).encode()),
+        ("gzipped.yaml", dumped(vcr({"string": transfer_chunks(gzip.compress(BODY))}))),
+        ("a.b64", base64.encodebytes(BODY)),
+    ],
+)
+def test_transfer_coding_left_in_a_body_is_undone(tmp_path, name, content):
+    """Chunk sizes that a recorder kept do not cut events, and a file may be Base64 as a whole."""
+    streams, summary = imported(tmp_path, name, content)
+    assert [stream.body.rstrip() for stream in streams] == [BODY.rstrip()]
+    assert summary.faults == []
+
+
+def test_lists_of_octets_of_any_size_are_joined(tmp_path):
+    """Reads of a few bytes are pieces like the others."""
+    sizes = [list(part) for part in (BODY[:3], BODY[3:4], BODY[4:200], BODY[200:205], BODY[205:])]
+    buffers = [{"type": "Buffer", "data": part} for part in sizes]
+    for pieces in (sizes, buffers):
+        streams, _ = imported(tmp_path, "a.json", json.dumps({"response": {"chunks": pieces}}).encode())
+        assert [stream.body for stream in streams] == [BODY]
+
+
+def test_an_end_marker_after_json_lines_belongs_to_the_stream(tmp_path):
+    """Recorders that keep each event's data write [DONE] as a line too."""
+    lines = "".join(json.dumps(chunk) + "\n" for chunk in CHUNKS) + "[DONE]\n"
+    streams, summary = imported(tmp_path, "a.jsonl", lines.encode())
+    assert [assemble(stream.body).counts["done"] for stream in streams] == [1]
+    assert summary.faults == []
+
+
+def test_a_body_that_a_recorder_did_not_keep_is_named(tmp_path):
+    """Browsers keep no text of many streams; Base64 cut or edited by hand is not read as something else."""
+    for name, content in (
+        ("none.har", har({"size": 900})),
+        ("empty.har", har({"size": 900, "text": ""})),
+        ("cut.har", har({"encoding": "base64", "text": b64(BODY)[:501] + "*"})),
+        ("edited.yaml", b"response: {body: !!binary 'ZGF0YTog***'}\n"),
+    ):
+        streams, summary = imported(tmp_path, name, content)
+        assert (streams, len(summary.faults)) == ([], 1), name
+        assert not summary.left_out, name
+
+
+def test_a_cut_gzip_is_noted(tmp_path):
+    """What was cut by the recorder's packing must not look like an answer cut on the wire."""
+    _, summary = imported(tmp_path, "a.sse.gz", gzip.compress(BODY)[:-30])
+    assert summary.noted["packed bodies that end early, read to their end"] == 1
+
+
+def test_long_texts_repeated_by_aliases_are_refused(tmp_path):
+    """A small YAML file cannot make the search of one text repeat for hours."""
+    text = f"a: &a '{'y' * 10_000}'\n" + "".join(
+        f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n"
+        for before, name in zip("abcde", "bcdef", strict=True)
+    )
+    _, summary = imported(tmp_path, "a.yaml", text.encode())
+    assert "through its aliases" in summary.faults[0][1]
+
+
+def test_ids_of_many_equal_bodies_are_told_apart_in_time():
+    """Numbering equal bodies does not slow down, and meets no id given before."""
+    ids: Counter[str] = Counter()
+    names = [own_id("s", ids) for _ in range(50_000)]
+    assert len({*names, own_id("s-2", ids)}) == 50_001

@@ -22,6 +22,7 @@ _JSON_NAMES = (".json", ".jsonl", ".ndjson", ".har")
 _AS_UTF16 = "files read as UTF-16"
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 _DECODER = json.JSONDecoder()
+_END = "[DONE]"
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -130,6 +131,8 @@ def _parsed(path: Path, text: str) -> Iterator[Any]:
         yield from yaml_documents(_printable(text))
     elif looks_like_events(as_body(text)):
         yield as_body(text)
+    else:
+        yield text.strip()
 
 
 def _printable(text: str) -> str:
@@ -146,9 +149,12 @@ def _json_documents(text: str) -> Iterator[Any]:
             document, at = _DECODER.raw_decode(text, at)
         except RecursionError:
             raise Unreadable("is nested too deeply") from None
-        except ValueError as error:
-            line = getattr(error, "lineno", None)
-            raise Unreadable("is not valid JSON" + (f" (line {line})" if line else "")) from None
+        except json.JSONDecodeError as error:
+            if not text.startswith(_END, at):
+                raise Unreadable(f"is not valid JSON (line {error.lineno})") from None
+            document, at = _END, at + len(_END)
+        except ValueError:
+            raise Unreadable("holds a number of more than 4,300 digits") from None
         documents.append(document)
         at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]
     if len(documents) == 1:

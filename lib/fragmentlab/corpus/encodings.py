@@ -17,6 +17,8 @@ _STEP = 1 << 20
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _SHORTEST = 16
+_RESPONSE_HEAD = re.compile(rb"HTTP/[0-9.]+ [0-9]{3}[^\r\n]*\r\n(?:[^\r\n]+\r\n)*+\r\n")
+_CHUNK_HEAD = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[^\r\n]*)?\r\n")
 
 
 class Unreadable(Exception):
@@ -28,6 +30,8 @@ class Budget:
 
     def __init__(self, left: int = MAX_UNPACKED_BYTES) -> None:
         self.left = left
+        self.cut = 0
+        """How many packed bodies ended early and were read to their end."""
 
     def take(self, data: bytes) -> bytes:
         """Count the bytes; raise Unreadable where they are too many."""
@@ -69,6 +73,7 @@ def _unpacked(unpacker: zlib._Decompress, data: bytes, budget: Budget) -> Iterat
             data = unpacker.unconsumed_tail
     except zlib.error:
         raise _Broken("is packed, but does not unpack") from None
+    budget.cut += not unpacker.eof
 
 
 def unbrotli(data: bytes, budget: Budget) -> bytes | None:
@@ -101,7 +106,9 @@ def unzstd(data: bytes, budget: Budget) -> bytes:
 
 
 def unpack(data: bytes, content_encoding: str, budget: Budget) -> bytes:
-    """Undo the content encoding of a body: by its magic number, or by what the response's headers say."""
+    """Undo what a body is packed in: chunked transfer coding, then what its magic number or the response's
+    headers say."""
+    data = unchunked(data)
     if data.startswith(GZIP_MAGIC):
         return ungzip(data, budget)
     if data.startswith(ZSTD_MAGIC):
@@ -111,6 +118,26 @@ def unpack(data: bytes, content_encoding: str, budget: Budget) -> bytes:
     if "deflate" in content_encoding or data[:1] == b"\x78":
         return inflate(data, budget) or data
     return data
+
+
+def unchunked(data: bytes) -> bytes:
+    """Undo chunked transfer coding, and drop a status line and headers before it. Data that is not chunks
+    to its end comes back as it is; the last chunk may be cut."""
+    head = _RESPONSE_HEAD.match(data)
+    at = head.end() if head else 0
+    parts = []
+    while at < len(data):
+        size = _CHUNK_HEAD.match(data, at)
+        if size is None:
+            return data
+        start, at = size.end(), size.end() + int(size[1], 16)
+        if at == start:
+            break
+        parts.append(data[start:at])
+        if not b"\r\n".startswith(data[at : at + 2]):
+            return data
+        at += 2
+    return b"".join(parts) or data
 
 
 def as_body(text: str) -> bytes:

@@ -9,8 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fragmentlab.corpus.encodings import Budget, Unreadable, as_body, from_base64, from_hex, unpack
-from fragmentlab.corpus.interactions import Step, content_encoding, request_keys
+from fragmentlab.corpus.encodings import (
+    Budget,
+    Unreadable,
+    as_body,
+    from_base64,
+    from_hex,
+    unchunked,
+    unpack,
+)
+from fragmentlab.corpus.interactions import Step, content_encoding, facts_of, request_keys
 from fragmentlab.corpus.joining import as_bytes, chunks_to_body, join_list
 from fragmentlab.corpus.protocols import (
     CHAT,
@@ -20,11 +28,14 @@ from fragmentlab.corpus.protocols import (
     looks_like_events,
     protocol_of,
 )
+from fragmentlab.corpus.yaml_events import NotBase64
 
 MAX_DEPTH = 256
 """The deepest nesting that is searched, texts that hold JSON included."""
 _MAX_WRAPPINGS = 4
+_SHORTEST_BASE64 = 16
 _DATA_ADDRESS = re.compile(r"\Adata:[\w/+.;=-]*;base64,")
+_NOT_BASE64 = "is said to be Base64 and is not"
 _WORTH_PARSING = ("choices", "data:", '["', '[ "', "b64", "base64")
 
 
@@ -87,6 +98,8 @@ class Finder:
         if value and all(isinstance(key, str) and key.isdecimal() for key in value):
             yield from self._list([value[key] for key in sorted(value, key=int)], steps, wrappings)
             return
+        if fault := _fault_of_content(value, steps):
+            self.broken.append(fault)
         if is_whole_answer(value):
             self.seen["answers that were not streamed"] += 1
         if is_trace(value):
@@ -109,8 +122,11 @@ class Finder:
             yield from self._value(item, (*steps, (value, number)), wrappings)
 
     def _text(self, text: str, steps: tuple[Step, ...], wrappings: int) -> Iterator[Found]:
+        if isinstance(text, NotBase64):
+            self.broken.append(_NOT_BASE64)
+            return
         if "data:" in text:
-            body = as_body(text)
+            body = unchunked(as_body(text))
             if looks_like_events(body):
                 yield self._found(body, "events", steps)
                 return
@@ -169,6 +185,19 @@ def is_chunk_lines(text: str) -> bool:
         except (ValueError, RecursionError):
             continue
     return False
+
+
+def _fault_of_content(value: dict[str, Any], steps: tuple[Step, ...]) -> str | None:
+    """Say what is wrong with HAR's ``content`` of a streamed answer: browsers often keep none."""
+    kind, text = value.get("mimeType"), value.get("text")
+    if not isinstance(kind, str) or "event-stream" not in kind or facts_of(steps).path is None:
+        return None
+    if not text:
+        return "of an event stream was not kept by the recorder"
+    if value.get("encoding") == "base64" and isinstance(text, str) and not text.startswith(("[", "{")):
+        is_broken = len(text) >= _SHORTEST_BASE64 and from_base64(text, Budget()) is None
+        return _NOT_BASE64 if is_broken else None
+    return None
 
 
 def _kit_record(value: dict[str, Any]) -> bytes | None:

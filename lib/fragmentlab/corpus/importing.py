@@ -20,7 +20,7 @@ from fragmentlab.corpus.interactions import Facts, facts_of
 from fragmentlab.corpus.protocols import CHAT, lost_blank_lines, protocol_of
 from fragmentlab.corpus.providers import model_of, provider_of, server_of
 from fragmentlab.corpus.source_files import Source, expand
-from fragmentlab.corpus.streams import ENDS, FIDELITIES, MAX_FILE_BYTES, Stream, framing_of, stream_id
+from fragmentlab.corpus.streams import ENDS, FIDELITIES, MAX_FILE_BYTES, Stream, framing_of, own_id, stream_id
 from fragmentlab.display import for_terminal
 from fragmentlab.errors import InputError
 
@@ -49,7 +49,7 @@ class Summary:
         yield f"{self.files} files read, {found}, {self.null_continuations} null continuations"
         for what, count in sorted(self.left_out.items()):
             yield f"left out: {what}: {count}"
-        for what, count in sorted(self.noted.items()):
+        for what, count in sorted((+self.noted).items()):
             yield f"noted: {what}: {count}"
         for where, why in self.faults:
             yield f"skipped: {for_terminal(where)}: {why}"
@@ -58,7 +58,7 @@ class Summary:
 def import_streams(sources: Sequence[str], summary: Summary) -> Iterator[Stream]:
     """Yield the stream of every Chat Completions body in ``sources``, filling ``summary``; never raises for
     a bad file."""
-    ids: set[str] = set()
+    ids: Counter[str] = Counter()
     for source in expand(sources):
         if source.fault is not None:
             summary.faults.append((str(source.path), source.fault))
@@ -94,12 +94,12 @@ def _skip_file(source: Source, why: str, summary: Summary) -> None:
         summary.faults.append((str(source.path), why))
 
 
-def _streams(source: Source, summary: Summary, ids: set[str]) -> Iterator[Stream]:
+def _streams(source: Source, summary: Summary, ids: Counter[str]) -> Iterator[Stream]:
     if source.is_batch:
         for stream in open_batch(source.path).streams():
-            yield _counted(stream, source.path, "batch", summary)
+            yield _counted(_unique(stream, ids), source.path, "batch", summary)
         return
-    before = summary.streams
+    before = summary.streams, summary.left_out.total(), len(summary.faults)
     finder = Finder(Budget())
     taken: set[tuple[int, int, str]] = set()
     for document, found in _found(source.path, finder, summary):
@@ -112,7 +112,8 @@ def _streams(source: Source, summary: Summary, ids: set[str]) -> Iterator[Stream
             continue
         taken.add(key)
         yield _counted(_unique(made, ids), source.path, found.place, summary)
-    _account(source, finder, summary, found_any=summary.streams > before)
+    after = summary.streams, summary.left_out.total(), len(summary.faults)
+    _account(source, finder, summary, found_any=after[0] > before[0], is_named=after != before)
 
 
 def _found(path: Path, finder: Finder, summary: Summary) -> Iterator[tuple[int, Found]]:
@@ -193,13 +194,9 @@ def _text(record: dict[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _unique(stream: Stream, ids: set[str]) -> Stream:
+def _unique(stream: Stream, ids: Counter[str]) -> Stream:
     """Give the same bytes recorded again an id of their own: each exchange counts."""
-    name, number = stream.id, 1
-    while name in ids:
-        number += 1
-        name = f"{stream.id}-{number}"
-    ids.add(name)
+    name = own_id(stream.id, ids)
     return stream if name == stream.id else replace(stream, id=name)
 
 
@@ -214,7 +211,8 @@ def _counted(stream: Stream, path: Path, place: str, summary: Summary) -> Stream
     return stream
 
 
-def _account(source: Source, finder: Finder, summary: Summary, found_any: bool) -> None:
+def _account(source: Source, finder: Finder, summary: Summary, found_any: bool, is_named: bool) -> None:
+    summary.noted["packed bodies that end early, read to their end"] += finder.budget.cut
     for why in finder.broken:
         summary.faults.append((str(source.path), f"a body {why}"))
     whole = finder.seen["answers that were not streamed"]
@@ -228,5 +226,5 @@ def _account(source: Source, finder: Finder, summary: Summary, found_any: bool) 
         )
     elif whole:
         summary.left_out["answers that were not streamed"] += whole
-    if not (found_any or trace or whole or finder.broken):
+    if not (is_named or trace or whole or finder.broken):
         summary.left_out["files without a streamed body"] += 1

@@ -45,7 +45,7 @@ def join_list(items: Sequence[Any], encoding: str, budget: Budget, wrappers: int
         return _join_texts(items, encoding, budget)
     if _are_chunks(items):
         return chunks_to_body(items), "chunks"
-    pieces = [as_bytes(item) for item in items]
+    pieces = [as_bytes(item, smallest=0) for item in items]
     if all(piece is not None for piece in pieces):
         return _body_of(b"".join(piece for piece in pieces if piece is not None), encoding, budget)
     if wrappers < _MAX_WRAPPERS and all(isinstance(item, dict) for item in items):
@@ -55,13 +55,14 @@ def join_list(items: Sequence[Any], encoding: str, budget: Budget, wrappers: int
     return None
 
 
-def as_bytes(value: Any) -> bytes | None:
-    """Return the bytes that a value stands for: bytes, a list of octets, or Node's ``Buffer`` as JSON."""
+def as_bytes(value: Any, smallest: int = _SMALLEST_BYTES) -> bytes | None:
+    """Return the bytes that a value stands for: bytes, a list of at least ``smallest`` octets, or Node's
+    ``Buffer`` as JSON."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, dict) and value.get("type") == "Buffer":
-        value = value.get("data")
-    if isinstance(value, list) and len(value) >= _SMALLEST_BYTES:
+        value, smallest = value.get("data"), 0
+    if isinstance(value, list) and len(value) >= smallest:
         try:
             return bytes(value)
         except (TypeError, ValueError):

@@ -16,7 +16,7 @@ from fragmentlab.assembler import SHIPPED, Result, assemble
 from fragmentlab.corpus.scrub_body import scrub_body
 from fragmentlab.corpus.scrub_events import Replacements
 from fragmentlab.corpus.scrub_schema import scrub_schema
-from fragmentlab.corpus.streams import Stream, stream_id
+from fragmentlab.corpus.streams import Stream, own_id, stream_id
 
 _PAIR = re.compile(r"pair-[0-9]{1,9}")
 _TIMELINE_INDICES = range(-1, 128)
@@ -34,7 +34,7 @@ class Scrubber:
     refused: Counter[str] = field(default_factory=Counter)
     _replacements: Replacements = field(default_factory=Replacements)
     _pairs: dict[str, str] = field(default_factory=dict)
-    _ids: set[str] = field(default_factory=set)
+    _ids: Counter[str] = field(default_factory=Counter)
 
     def scrub_all(self, streams: Iterable[Stream]) -> Iterator[Stream]:
         """Yield each stream scrubbed; one that cannot be proven is counted and left out."""
@@ -80,12 +80,7 @@ class Scrubber:
 
     def _with_own_id(self, stream: Stream) -> Stream:
         """Streams that differed in content only have one body now, but stay two."""
-        name, number = stream.id, 1
-        while name in self._ids:
-            number += 1
-            name = f"{stream.id}-{number}"
-        self._ids.add(name)
-        return replace(stream, id=name)
+        return replace(stream, id=own_id(stream.id, self._ids))
 
 
 def verify(original: Stream, scrubbed: Stream) -> None:

@@ -48,6 +48,9 @@ def expand(sources: Sequence[str]) -> Iterator[Source]:
 
 def _expand_one(source: str) -> Iterator[Source]:
     path = Path(source)
+    if not source:
+        yield Source(path, True, "an empty name is not a file")
+        return
     try:
         if path.is_dir():
             yield from _folder(path)

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +66,16 @@ def stream_id(body: bytes) -> str:
 def framing_of(body: bytes) -> Framing:
     """Tell JSON Lines from an event stream by the first non-blank byte."""
     return "jsonl" if body.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")[:1] == b"{" else "sse"
+
+
+def own_id(wanted: str, ids: Counter[str]) -> str:
+    """Return ``wanted``, numbered where it was given before, and note it in ``ids``."""
+    name = wanted
+    while name in ids:
+        ids[wanted] += 1
+        name = f"{wanted}-{ids[wanted]}"
+    ids[name] = 1
+    return name
 
 
 def read_stream_file(path: str | Path) -> Stream:

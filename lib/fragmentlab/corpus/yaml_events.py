@@ -19,6 +19,8 @@ from fragmentlab.corpus.encodings import Unreadable
 
 MAX_DEPTH = 200
 """The deepest nesting of lists and mappings."""
+MAX_ALIASED = 64 << 20
+"""The most that all aliases of one document may stand for, in characters and values."""
 MAX_VALUES = 10_000_000
 """The most values of one document, each alias counted as what it stands for."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -47,20 +49,30 @@ def yaml_documents(text: str) -> Iterator[Any]:
         raise Unreadable("is nested too deeply") from None
 
 
+class NotBase64(str):
+    """The text of a binary scalar that somebody broke."""
+
+    __slots__ = ()
+
+
 class _Builder:
     def __init__(self) -> None:
         self.root: Any = None
+        self._aliased = 0
         self._open: list[_Open] = []
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str, tuple[Any, int, int]] = {}
 
     def take(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.ScalarEvent):
-            self._add(_scalar(event), 1, event.anchor)
+            self._add(_scalar(event), 1, 1 + len(event.value), event.anchor)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
                 raise Unreadable("has an alias whose anchor is missing or still open")
-            value, size = self._anchors[event.anchor]
-            self._add(value, size, None)
+            value, size, weight = self._anchors[event.anchor]
+            self._aliased += weight
+            if self._aliased > MAX_ALIASED:
+                raise Unreadable(f"grows by more than {MAX_ALIASED >> 20} MiB through its aliases")
+            self._add(value, size, weight, None)
         elif isinstance(event, (yaml.SequenceStartEvent, yaml.MappingStartEvent)):
             if len(self._open) >= MAX_DEPTH:
                 raise Unreadable(f"is nested deeper than {MAX_DEPTH}")
@@ -68,16 +80,17 @@ class _Builder:
             self._open.append(_Open([] if isinstance(event, yaml.SequenceStartEvent) else {}, event.anchor))
         elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
             closed = self._open.pop()
-            self._add(closed.collection, closed.size, closed.anchor)
+            self._add(closed.collection, closed.size, closed.weight, closed.anchor)
 
-    def _add(self, value: Any, size: int, anchor: str | None) -> None:
+    def _add(self, value: Any, size: int, weight: int, anchor: str | None) -> None:
         if anchor is not None:
-            self._anchors[anchor] = (value, size)
+            self._anchors[anchor] = (value, size, weight)
         if not self._open:
             self.root = value
             return
         holder = self._open[-1]
         holder.size += size
+        holder.weight += weight
         if holder.size > MAX_VALUES:
             raise Unreadable(f"grows to more than {MAX_VALUES} values through its aliases")
         if isinstance(holder.collection, list):
@@ -90,14 +103,16 @@ class _Builder:
 
 
 class _Open:
-    """A collection that is being filled; ``key`` waits for its value; ``size`` counts the values inside."""
+    """A collection that is being filled; ``key`` waits for its value; ``size`` counts the values inside,
+    ``weight`` their characters too."""
 
-    __slots__ = ("anchor", "collection", "has_key", "key", "size")
+    __slots__ = ("anchor", "collection", "has_key", "key", "size", "weight")
 
     def __init__(self, collection: Any, anchor: str | None) -> None:
         self.collection = collection
         self.anchor = anchor
         self.size = 1
+        self.weight = 1
         self.key = ""
         self.has_key = False
 
@@ -113,9 +128,9 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     value: str = event.value
     if event.tag in ("tag:yaml.org,2002:binary", "!binary"):
         try:
-            return base64.b64decode(value)
+            return base64.b64decode("".join(value.split()), validate=True)
         except (binascii.Error, ValueError):
-            return value
+            return NotBase64(value)
     if not event.implicit[0] or event.tag is not None:
         return value
     if value in _NULLS:
