@@ -177,6 +177,9 @@ def test_any_stream_keeps_its_outcome_and_leaves_its_content(made, end):
 
 @settings(max_examples=200)
 @given(arguments)
+@example('{"\\ud": 1}')
+@example('{"a": NaN, "b": -Infinity}')
+@example('{"a": 0e999999}')
 def test_argument_text_keeps_its_form(text):
     """Valid JSON stays valid with the same skeleton, anything else stays refused; no character more or
     less."""

@@ -14,7 +14,7 @@ from fragmentlab.corpus.scrub_text import fill, fill_number, units, written_as
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n]++)
     |(?P<string>"(?:[^"\\]++|\\.)*+"?)
-    |(?P<word>(?:true|false|null)(?![0-9A-Za-z_])|\[DONE\])
+    |(?P<word>(?:true|false|null|NaN|-?Infinity)(?![0-9A-Za-z_])|\[DONE\])
     |(?P<mark>[{}\[\]:,])
     |(?P<number>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![0-9A-Za-z.+-]))
     |(?P<other>[^ \t\r\n"{}\[\]:,])""",
@@ -61,7 +61,10 @@ def with_inside(token: str, replace: Callable[[str], str]) -> str:
 
 
 def alias_string(token: str, aliases: Aliases, kind: str) -> str:
-    """Replace a word by its placeholder, written character for character in the form of the original."""
+    """Replace a word by its placeholder, written character for character in the form of the original; a
+    broken word by filler, as a placeholder could mend its escapes."""
+    if decoded(token) is None:
+        return with_inside(token, fill)
     pieces = list(units(inside(token)))
     word = "".join(unit.char for unit in pieces)
     alias = aliases.of(kind, word)
