@@ -184,3 +184,26 @@ def _assert_refused_whole(done: subprocess.CompletedProcess[str], runs: Path) ->
     assert "nothing was recorded" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert list(runs.iterdir()) == []
+
+
+LEAVE_EARLY = """
+from dataclasses import replace
+import sys
+from fragmentlab.qualification.choose import Choice
+from fragmentlab.qualification.pool import observed
+from fragmentlab.qualification.sources import open_sources
+if __name__ == "__main__":
+    item = next(open_sources(sys.argv[1:])[0].items())
+    large = replace(item, case=replace(item.case, body=b": " + b"x" * 70_000 + b"\\n" + item.case.body))
+    rows = observed([large] * 400, Choice(rules="keep-established"), 2)
+    next(rows)
+    rows.close()
+"""
+
+
+def test_workers_with_a_full_pipe_are_left_at_once(identity: Path) -> None:
+    """Whatever interrupts a run with workers ends it, also while cases wait in a full pipe to them."""
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVE_EARLY, str(identity)], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -60,7 +61,20 @@ def _in_processes(items: Iterator[Item], choice: Choice, workers: int) -> Iterat
     finally:
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
+        _let_go(pool)
         pool.shutdown(cancel_futures=True)
+
+
+def _let_go(pool: ProcessPoolExecutor) -> None:
+    """Stop the pool's own thread from writing cases to workers that have ended.
+
+    This process holds the reading end too, so that where the pipe is full such a write never ends by itself
+    (python/cpython#94777, mended in later versions only): Ctrl-C, a full disk or a lost worker would hang.
+    """
+    queue = getattr(pool, "_call_queue", None)
+    if queue is not None:
+        with contextlib.suppress(OSError):
+            queue._reader.close()
 
 
 def _start(choice: Choice) -> None:
