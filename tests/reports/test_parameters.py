@@ -76,6 +76,7 @@ def test_declared_values_pass(notebook):
         ({"count": True}, "count must be a whole number"),
         ({"count": 3.0}, "count must be a whole number"),
         ({"reveal": 1}, "reveal must be true or false"),
+        ({"reveal": "true"}, "papermill takes True and False"),
         ({"share": "0.5"}, "share must be a number"),
     ],
 )

@@ -81,7 +81,8 @@ def check_parameters(notebook: str, namespace: MutableMapping[str, object]) -> S
     for parameter in declared.values():
         value = namespace.get(parameter.name)
         if not _fits(value, parameter.type):
-            problems.append(f"{parameter.name} must be {_WORDS[parameter.type]}")
+            hint = " (papermill takes True and False)" if parameter.type is bool else ""
+            problems.append(f"{parameter.name} must be {_WORDS[parameter.type]}{hint}")
     if problems:
         raise InputError(f"{notebook}: {'; '.join(problems)}")
     return SimpleNamespace(**{name: namespace[name] for name in declared})
