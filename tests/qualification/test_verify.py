@@ -181,3 +181,33 @@ def test_a_run_of_a_newer_version_is_refused_by_that_reason(runs: Path) -> None:
     path.write_text(path.read_text().replace("fragmentlab-run-v1", "fragmentlab-run-v2"))
     with pytest.raises(InputError, match="another version"):
         find_run(str(folder), [])
+
+
+def test_every_flipped_bit_of_the_small_files_is_named(runs: Path) -> None:
+    """Any byte of run.json or the ledger may change, also one in a key, and is named without a crash."""
+    for path in (_first(runs) / RUN_FILE, runs / LEDGER):
+        original = path.read_bytes()
+        for position in range(len(original)):
+            changed = bytearray(original)
+            changed[position] ^= 1 << position % 8
+            path.write_bytes(changed)
+            assert path.name in _problems(runs)
+            with pytest.raises(InputError):
+                list_runs(runs)
+        path.write_bytes(original)
+
+
+@pytest.mark.parametrize("name", [5, ["a"], "", "..", "../elsewhere", "/etc", "a\0b", ".hidden"])
+def test_an_entry_that_leads_elsewhere_is_no_entry(runs: Path, name: object) -> None:
+    """A ledger that was rewritten with all its hashes cannot name a folder outside or what is no name."""
+    (runs / LEDGER).unlink()
+    append_entry(runs, name, "0" * 64, "r")  # type: ignore[arg-type]
+    assert f"{LEDGER}, line 1 was altered" in _problems(runs)
+
+
+def test_a_linked_run_file_is_no_run(runs: Path, tmp_path: Path) -> None:
+    """A link in the place of run.json is found, even to the same content."""
+    path = _first(runs) / RUN_FILE
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert f"{RUN_FILE} is missing" in _problems(runs)

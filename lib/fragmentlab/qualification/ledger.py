@@ -19,6 +19,7 @@ from pathlib import Path
 
 from fragmentlab.display import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.qualification.labels import is_label
 
 LEDGER = "ledger.jsonl"
 WORKING = ".incomplete-"
@@ -131,9 +132,21 @@ def _entry(line: bytes) -> Entry | None:
         facts = json.loads(line)
         entry = Entry(**facts)
         stated = facts.pop("hash")
-        return entry if entry.line() == line and _hash(facts) == stated else None
+        whole = entry.line() == line and _hash(facts) == stated and _is_well_formed(entry)
+        return entry if whole else None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
+
+
+def _is_well_formed(entry: Entry) -> bool:
+    # A run's name is joined to the folder: it must not lead out of it.
+    texts = (entry.previous, entry.recorded, entry.run, entry.run_sha256, entry.revision)
+    return (
+        type(entry.number) is int
+        and all(isinstance(text, str) for text in texts)
+        and is_label(entry.run)
+        and "/" not in entry.run
+    )
 
 
 def _canonical(facts: object) -> bytes:

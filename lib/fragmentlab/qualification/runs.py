@@ -20,6 +20,7 @@ from fragmentlab.qualification.parts import PARTS, file_sha256, read_part
 RUN_FILE = "run.json"
 SCHEMA_PREFIX = "fragmentlab-run-v"
 SCHEMA = f"{SCHEMA_PREFIX}1"
+_SOURCE_TEXTS = ("name", "kind", "sha256", "evidence")
 DEFAULT_FOLDERS = ("runs", "data/runs")
 """Where runs are looked for: what people record, then the committed history."""
 
@@ -102,9 +103,11 @@ def parse_run_file(data: bytes, shown: str) -> dict[str, Any]:
         whole = (
             schema == SCHEMA
             and [part["file"] for part in parts] == list(PARTS)
-            and all(isinstance(part["sha256"], str) for part in parts)
+            and all(isinstance(part["sha256"], str) and type(part["bytes"]) is int for part in parts)
             and all(isinstance(header[name], str) for name in ("revision", "started"))
             and isinstance(header["subject"]["name"], str)
+            and all(isinstance(header[name], dict) for name in ("counts", "evidence"))
+            and all(isinstance(source[name], str) for source in header["sources"] for name in _SOURCE_TEXTS)
             and content["footer"]["header_sha256"] == header_sha256(header)
         )
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -81,8 +81,11 @@ def _folder_problems(folder: Path, entry: Entry) -> Iterator[str]:
         yield f"{shown} is a link, not the folder that was recorded"
         return
     try:
-        data = (folder / RUN_FILE).read_bytes()
+        # A link is no part of what was recorded, whatever it leads to.
+        data = b"" if (folder / RUN_FILE).is_symlink() else (folder / RUN_FILE).read_bytes()
     except OSError:
+        data = b""
+    if not data:
         yield f"{shown}: {RUN_FILE} is missing"
         return
     try:
