@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +143,31 @@ def test_zero_null_continuations_prove_nothing() -> None:
     """A run that met none says so in words that nobody can read as proof."""
     assert "no proof" in null_sentence("live", 40, 0, 0, 0)
     assert null_sentence("live", 40, 3, 2, 2).startswith("3 null continuations were met in 2 of 40 streams")
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_outside_of_the_calendar_is_one_line(tmp_path: Path, time: str) -> None:
+    """A time that has no UTC is refused like one that is none."""
+    with pytest.raises(InputError, match="line 1 of the log: time must be"):
+        _import(tmp_path, FINE | {"time": time})
+
+
+def test_a_bad_line_is_named_by_its_place_in_the_file(tmp_path: Path) -> None:
+    """Blank lines are counted, so that an editor finds the line."""
+    with pytest.raises(InputError, match="line 4 of the log"):
+        _import(tmp_path, FINE, "", "", FINE | {"arguments": "{}"})
+
+
+def test_numbered_repeats_never_meet_a_logged_id(tmp_path: Path) -> None:
+    """An id that looks like the second outcome of another one is kept apart from it."""
+    once = {"stream": "s-0123456789abcdef", "time": FINE["time"], "outcome": "accepted"}
+    facts = [once, once, once | {"stream": "s-0123456789abcdef-2"}]
+    streams = _import(tmp_path, *facts, *facts[::-1]).results.column("stream").to_pylist()
+    assert len(set(streams)) == len(streams) == 6
+
+
+def test_a_log_that_cannot_be_read_twice_is_one_line(tmp_path: Path) -> None:
+    """A pipe is refused at once instead of being waited for."""
+    os.mkfifo(tmp_path / "log")
+    with pytest.raises(InputError, match="not a regular file"):
+        import_log(tmp_path / "log", "r", tmp_path / "runs")

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,10 @@ def import_log(
     Raises InputError naming the first line that is not as described; nothing is recorded then.
     """
     checked_label(revision, "the revision label")
+    if log.exists() and not (log.is_file() or log.is_dir()):
+        raise InputError(
+            f"{for_terminal(str(log))} is not a regular file; it is read twice, so save it first"
+        )
     try:
         with log.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -83,30 +88,43 @@ def _header(revision: str, sha256: str, lines: int) -> dict[str, Any]:
     }
 
 
-def _record(lines: Iterator[bytes], header: dict[str, Any], runs: Path, say: Callable[[str], None]) -> Path:
+def _record(
+    lines: Iterator[tuple[int, bytes]], header: dict[str, Any], runs: Path, say: Callable[[str], None]
+) -> Path:
     if not header["sources"][0]["count"]:
         raise InputError("the log holds no line")
     runs.mkdir(parents=True, exist_ok=True)
     tidy(runs, say)
     times: Counter[str] = Counter()
+    taken: set[str] = set()
     with RunWriter(runs, header) as writer:
-        for number, line in enumerate(lines, 1):
+        for number, line in lines:
             fact = _checked(line, f"line {number} of the log")
-            name = _name(fact)
-            times[name] += 1
-            stream = name if times[name] == 1 else f"{name}-{times[name]}"
-            writer.add(*_rows(fact, stream))
+            writer.add(*_rows(fact, _own_name(_name(fact), times, taken)))
         return writer.complete()
 
 
-def _lines(file: Any) -> Iterator[bytes]:
-    while line := file.readline(_MAX_LINE + 1):
+def _own_name(name: str, times: Counter[str], taken: set[str]) -> str:
+    """The name, numbered where it came before; a log may hold an id that is numbered like that itself."""
+    while True:
+        times[name] += 1
+        own = name if times[name] == 1 else f"{name}-{times[name]}"
+        if own not in taken:
+            taken.add(own)
+            return own
+
+
+def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
+    for number in count(1):
+        line = file.readline(_MAX_LINE + 1)
+        if not line:
+            return
         if len(line) > _MAX_LINE:
             raise InputError(
-                f"a line of the log is longer than {_MAX_LINE >> 10} KiB; bounded facts never are"
+                f"line {number} of the log is longer than {_MAX_LINE >> 10} KiB; bounded facts never are"
             )
         if line.strip():
-            yield line
+            yield number, line
 
 
 def _checked(line: bytes, where: str) -> dict[str, Any]:
@@ -139,7 +157,8 @@ def _check_key(fact: dict[str, Any], where: str) -> None:
 def _check_time(value: Any, where: str) -> None:
     try:
         known = isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
+        known = known and bool(_in_utc(value))
+    except (ValueError, OverflowError):
         known = False
     if not known:
         raise InputError(f"{where}: time must be ISO 8601 with a zone, such as 2026-12-01T09:30:00Z")
@@ -198,5 +217,9 @@ def _rows(fact: dict[str, Any], stream: str) -> tuple[Row, list[Row], Row]:
     if fact["outcome"] == "rejected":
         facts = {name: fact.get(name) for name in ("category", *_DIAGNOSTIC)}
         diagnostics = [{**dict.fromkeys(DIAGNOSTICS.names), **key, **facts, "fault": 1, "flags": "{}"}]
-    time = datetime.fromisoformat(fact["time"]).astimezone(UTC).isoformat(timespec="seconds")
-    return result, diagnostics, {"stream": stream, "batch": _BATCH, "seconds": None, "time": time}
+    timing = {"stream": stream, "batch": _BATCH, "seconds": None, "time": _in_utc(fact["time"])}
+    return result, diagnostics, timing
+
+
+def _in_utc(time: str) -> str:
+    return datetime.fromisoformat(time).astimezone(UTC).isoformat(timespec="seconds")
