@@ -65,6 +65,13 @@ def test_own_messages_stay_without_what_was_given():
     assert told["evalue"].startswith(r"(as given) cannot be read: \x1b[31mx") and len(told["evalue"]) <= 600
 
 
+def test_a_short_given_name_leaves_other_words_alone():
+    """What was given is replaced where it stands by itself, not inside of a word."""
+    output = error("InputError", "1 of 3 scenarios; sc: no scenario in /tmp/sc/x, sc.json")
+    told = only_output(sanitized(notebook(output), {}, ["/tmp/sc"]))
+    assert told["evalue"] == "1 of 3 scenarios; (as given): no scenario in (as given)/x, (as given).json"
+
+
 def test_metadata_and_standard_error_go():
     """Papermill's notes, kernel times and standard error are dropped; what cells show stays."""
     shown = {"output_type": "display_data", "data": {"text/plain": "kept"}, "metadata": {"where": SECRET}}

@@ -120,7 +120,8 @@ def _error(output: Mapping[str, Any], masks: Sequence[str]) -> dict[str, Any]:
     name = output["ename"] if _EXCEPTION_NAME.fullmatch(output["ename"]) else "Exception"
     message = for_terminal(output["evalue"]) if name in OWN_EXCEPTIONS else ""
     for text in masks:
-        message = message.replace(text, "(as given)")
+        # Whole words only: a folder named sc must not change the word scenarios.
+        message = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "(as given)", message)
     message = message[:MESSAGE_LIMIT]
     where = list(dict.fromkeys(_places(output["traceback"])))
     summary = f"{name}: {message}" if message else f"{name} (its message may quote data and is not shown)"
