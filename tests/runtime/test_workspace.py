@@ -92,6 +92,19 @@ def test_report_is_never_overwritten(workspace: Workspace, tmp_path: Path) -> No
     assert not (tmp_path / "made.txt").exists()
 
 
+def test_a_source_that_goes_meanwhile_is_not_listed(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is removed between the listing and the look at it is left out."""
+    listed = os.listdir
+
+    def early(folder: int) -> list[str]:
+        return [*listed(folder), "gone.txt"]
+
+    monkeypatch.setattr(os, "listdir", early)
+    assert "gone.txt" not in workspace.list_sources()
+
+
 def test_odd_sources_are_told_apart(workspace: Workspace, tmp_path: Path) -> None:
     """A missing, huge, binary or special file gives its own kind, and a FIFO does not block."""
     sources = tmp_path / "w" / "sources"

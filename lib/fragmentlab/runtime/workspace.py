@@ -78,7 +78,7 @@ class Workspace:
             return sorted(
                 name
                 for name in os.listdir(folder)
-                if is_plain_name(name) and _is_own_file(os.stat(name, dir_fd=folder, follow_symlinks=False))
+                if is_plain_name(name) and _is_own_file(_facts(name, folder))
             )
 
     def read_source(self, name: str) -> str:
@@ -172,9 +172,16 @@ class Workspace:
             raise ToolError("unavailable") from None
 
 
-def _is_own_file(facts: os.stat_result) -> bool:
+def _facts(name: str, folder: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None  # removed meanwhile
+
+
+def _is_own_file(facts: os.stat_result | None) -> bool:
     # A second hard link may be the same file outside of the workspace.
-    return stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
+    return facts is not None and stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
 
 
 def _write_new(name: str, content: bytes, folder: int) -> None:
