@@ -263,3 +263,10 @@ def test_wrapped_rules_are_refused() -> None:
     keep = find_rules("keep-established")
     with pytest.raises(InputError, match="tables only"):
         executable_rules(Lenient(keep.name, keep.note, keep.cells))
+
+
+@pytest.mark.parametrize("name", ["accept-every-null", "last-wins", "generate-id", "inherit-response", ""])
+def test_names_of_no_executable_table_are_refused(name: str) -> None:
+    """A counterfactual's name, or none at all, is refused like any other rules that may not execute."""
+    with pytest.raises(InputError, match="executable rule tables only"):
+        Gateway("https://example.com/v1", "m", rules=name)

@@ -27,6 +27,7 @@ from fragmentlab.assembler import (
     INVARIANTS,
     Assembler,
     Result,
+    RulesError,
     RuleSet,
     check_invariants,
     load_rules,
@@ -75,7 +76,10 @@ def executable_rules(rules: str | RuleSet) -> RuleSet:
 
     The invariants are enumerated here again: what a rule set says of itself is not taken.
     """
-    checked = load_rules(rules)
+    try:
+        checked = load_rules(rules)
+    except RulesError as error:
+        raise InputError(f"the runtime takes executable rule tables only: {error}") from None
     if type(checked) is not RuleSet:
         raise InputError("the runtime takes rule tables only, no wrapper around one")
     broken = {invariant for invariant, _, _ in check_invariants(checked)}
