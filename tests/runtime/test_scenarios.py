@@ -203,7 +203,10 @@ GOOD: dict[str, Any] = {
         ({"turns": [{"step": "save", "stream": {"ids": "CANARY"}}]}, "ids must be one of omitted"),
         ({"expect": {"status": "refused", "category": "CANARY"}}, "a category that does not exist"),
         ({"kind": "negative", "same_as": "control"}, "a negative is not compared"),
+        ({"kind": "target"}, "a target needs same_as"),
+        ({"same_as": "a"}, "same_as must name another scenario"),
         ({"name": "CANARY/../x"}, "name must be lower-case letters"),
+        ({"name": "canary\n"}, "name must be lower-case letters"),
     ],
 )
 def test_bad_file_is_one_line(tmp_path: Path, change: dict[str, Any], said: str) -> None:

@@ -123,6 +123,10 @@ def _check(data: Any, shown: str) -> None:
                 raise InputError(f"scenario {shown}: turn {number}: a call needs arguments or arguments_text")
     if data["kind"] == "negative" and "same_as" in data:
         raise InputError(f"scenario {shown}: a negative is not compared with another")
+    if data["kind"] == "target" and "same_as" not in data:
+        raise InputError(f"scenario {shown}: a target needs same_as, the control that it must repeat")
+    if data.get("same_as") == data["name"]:
+        raise InputError(f"scenario {shown}: same_as must name another scenario")
 
 
 @cache
