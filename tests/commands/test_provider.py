@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import httpx
 import pytest
@@ -66,3 +68,21 @@ def test_taken_port_is_one_line() -> None:
 def test_bad_option_is_one_line(options: list[str], said: str) -> None:
     """An unknown scenario, a missing file and an impossible size exit 2 with one line."""
     assert said in _refused(options)
+
+
+def test_what_a_file_says_of_itself_is_shown_harmlessly(tmp_path: Path, root: Path) -> None:
+    """Control characters in a scenario's own sentence never reach the terminal."""
+    scenario = json.loads((root / "data" / "scenarios" / "control.json").read_bytes())
+    path = tmp_path / "loud.json"
+    path.write_text(json.dumps({**scenario, "about": "\x1b[31mred\u202e\nsecond"}))
+    with subprocess.Popen(
+        [*COMMAND, "--scenario", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        watchdog = threading.Timer(60, process.kill)
+        watchdog.start()
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        first, _ = process.stderr.read().splitlines()
+        watchdog.cancel()
+    assert first.startswith("playing control: ") and first.isprintable()

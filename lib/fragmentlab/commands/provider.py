@@ -7,6 +7,8 @@ import signal
 import sys
 from typing import NoReturn
 
+from fragmentlab.display import for_terminal
+
 HELP = "start the loopback provider for any client"
 
 
@@ -44,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _stop)
     with Provider(args.port) as provider:
         provider.play(scenario, task)
-        print(f"playing {scenario.name}: {scenario.about} Stop it with Ctrl-C.", file=sys.stderr)
+        about = for_terminal(f"{scenario.name}: {scenario.about}")
+        print(f"playing {about} Stop it with Ctrl-C.", file=sys.stderr)
         print(provider.address, flush=True)
         provider.wait()
     return 0
