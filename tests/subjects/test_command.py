@@ -59,6 +59,7 @@ def _assert_ends(pid: int) -> None:
         ('print(\'{"outcome": "accepted", "calls": []}\')', "subject.garbage"),
         ('print(\'{"outcome": "accepted", "calls": [{"id": 7}]}\')', "subject.garbage"),
         ("print('[' * 5000)", "subject.garbage"),
+        ('print(\'{"outcome": "accepted", "outcome": "no_calls"}\')', "subject.garbage"),
         ("import os; os.write(1, bytes(range(256)))", "subject.garbage"),
         ("", "subject.garbage"),
         ("raise SystemExit(3)", "subject.crashed"),

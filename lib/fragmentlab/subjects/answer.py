@@ -39,13 +39,17 @@ def read_answer(output: bytes, seconds: float, categories: frozenset[str]) -> Ob
     vocabularies and ordinals are taken; a category that nobody declared is replaced.
     """
     try:
-        answer = json.loads(output)
-    except (ValueError, RecursionError):
-        return failed("subject.garbage", seconds)
-    try:
+        answer = json.loads(output, object_pairs_hook=_once)
         return _observation(answer, seconds, categories)
-    except Garbage:
+    except (Garbage, ValueError, RecursionError):
         return failed("subject.garbage", seconds)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # Which of two values another reader would take is not known.
+    if len(dict(pairs)) != len(pairs):
+        raise Garbage
+    return dict(pairs)
 
 
 def _observation(answer: Any, seconds: float, categories: frozenset[str]) -> Observation:
