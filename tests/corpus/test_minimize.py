@@ -59,6 +59,34 @@ def test_broken_json_is_minimized_as_text():
     assert len(vector["sse"]) < 12
 
 
+@pytest.mark.parametrize(
+    ("body", "category"),
+    [
+        (b'data: {"choices": [}\n\n', "event.invalid_json"),
+        (b'data: {"a": 1} x\n\ndata: [DONE]\n\n', "event.invalid_json"),
+        (b'{"choices": []}\n{"choices": [}\n', "event.invalid_json"),
+        (b'data: {"choices": [], "choices": []}\n\n', "event.duplicate_key"),
+        (b'data: {"a": "\xff"}\n\n', "event.invalid_utf8"),
+        (b"data: " + b'{"a":' * 65 + b"1" + b"}" * 65 + b"\n\n", "limit.depth"),
+    ],
+)
+def test_a_broken_event_stays_an_event(body, category):
+    """What is reduced to a text that begins with a brace is still read as an event stream, as vectors are."""
+    (vector,) = minimized_vector(Stream(stream_id(body), body))["vectors"]
+    assert vector["expect"]["category"] == category
+
+
+def test_lone_surrogates_are_minimized():
+    """Values that UTF-8 cannot hold stop nothing."""
+    delta = {
+        "tool_calls": [{"index": 0, "id": "c", "function": {"name": "n", "arguments": '{"a": "\ud83d"}'}}]
+    }
+    choice = {"index": 0, "delta": delta, "finish_reason": "tool_calls"}
+    body = f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
+    (vector,) = minimized_vector(Stream(stream_id(body), body))["vectors"]
+    assert vector["expect"]["category"] == "proposal.arguments_invalid_unicode"
+
+
 def test_another_rule_set_is_named_in_the_vector():
     """What reject-null refuses is a vector that the default accepts or not, said apart."""
     target = next(

@@ -74,12 +74,13 @@ def chunks_to_body(items: Sequence[Any]) -> bytes:
     """Write chunk objects as JSON Lines, or as events where an end marker stands among them."""
     if any(isinstance(item, str) for item in items):
         return "".join(
-            f"data: {item if isinstance(item, str) else _dump(item)}\n\n" for item in items
+            f"data: {item if isinstance(item, str) else json_text(item)}\n\n" for item in items
         ).encode()
-    return "".join(_dump(item) + "\n" for item in items).encode()
+    return "".join(json_text(item) + "\n" for item in items).encode()
 
 
-def _dump(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """Write a value as compact JSON that UTF-8 can hold: in ASCII where a lone surrogate stands in it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import copy
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fragmentlab.assembler import COMPOUND, DEFAULT_RULES, Fault, Result, RuleSet, assemble
+from fragmentlab.assembler import COMPOUND, DEFAULT_RULES, Fault, Framing, Result, RuleSet, assemble
 from fragmentlab.assembler.chunks import Refused, decode_chunk
 from fragmentlab.assembler.limits import Limits
+from fragmentlab.corpus.joining import json_text
 from fragmentlab.corpus.reducing import Reducer
 from fragmentlab.corpus.scrub import Scrubber, Unscrubbable
-from fragmentlab.corpus.streams import Stream, framing_of
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import SCHEMA
 from fragmentlab.errors import InputError
 
@@ -35,7 +35,7 @@ class _Candidate:
     def body(self) -> bytes:
         if self.chunks is None:
             return self.text.encode("utf-8", "surrogateescape")
-        events = "".join(f"data: {_dump(chunk)}\n\n" for chunk in self.chunks)
+        events = "".join(f"data: {json_text(chunk)}\n\n" for chunk in self.chunks)
         return (events + ("data: [DONE]\n\n" if self.done else "")).encode()
 
 
@@ -91,13 +91,17 @@ def _wanted(stream: Stream, category: str | None, rules: str | RuleSet) -> Fault
 def _with_few_tools(stream: Stream, rules: str | RuleSet, wanted: Fault) -> Stream:
     """Forget the known tools where the fault does not depend on them."""
     unknowing = replace(stream, tools=None)
-    faults = _faults(unknowing, stream.body, rules, True)
+    faults = _faults(unknowing, stream.body, rules, True, stream.framing)
     return unknowing if any(_is_same(fault, wanted) for fault in faults) else stream
 
 
-def _faults(stream: Stream, body: bytes, rules: str | RuleSet, diagnose: bool) -> tuple[Fault, ...]:
+def _faults(
+    stream: Stream, body: bytes, rules: str | RuleSet, diagnose: bool, framing: Framing = "sse"
+) -> tuple[Fault, ...]:
+    """Return the faults of ``body`` in the stream's place; what is reduced is an event stream, as vectors
+    are."""
     return assemble(
-        body, rules=rules, tools=_tools(stream), end=stream.end, diagnose=diagnose, framing=framing_of(body)
+        body, rules=rules, tools=_tools(stream), end=stream.end, diagnose=diagnose, framing=framing
     ).faults
 
 
@@ -210,10 +214,6 @@ def _as_text(stream: Stream) -> _Candidate:
         return _Candidate(None, False, stream.body.decode("utf-8", "surrogateescape"))
     events = b"".join(b"data: " + line + b"\n\n" for line in stream.body.split(b"\n") if line)
     return _Candidate(None, False, events.decode("utf-8", "surrogateescape"))
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _vector_file(stream: Stream, small: _Candidate, final: Result, rules: str | RuleSet) -> dict[str, Any]:
