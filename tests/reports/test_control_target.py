@@ -8,15 +8,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from fragmentlab.corpus.batches import write_batch
+from fragmentlab.assembler import SHIPPED
+from fragmentlab.corpus.batches import open_batch, write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.errors import InputError
 from fragmentlab.reports import ResultDoesNotHold
+from fragmentlab.reports.captured_pairs import load_pairs, pairs_table
 from fragmentlab.reports.control_target import ControlTarget, control_against_target
 from fragmentlab.runtime.provider import Provider
 from fragmentlab.runtime.scenarios import find_scenario, scenarios_folder
@@ -223,6 +226,21 @@ def test_pairs_must_be_pairs(tmp_path: Path) -> None:
     for batch, line in said.items():
         with pytest.raises(InputError, match=line):
             control_against_target(_parameters(pairs=str(tmp_path / batch), scenarios=CONTROL))
+
+
+def test_recorded_pairs_of_ones_own_are_shown_without_their_names(tmp_path: Path) -> None:
+    """Ids and pair names of someone's batch stand nowhere in the table of pairs."""
+    own = [
+        replace(stream, id=f"{CANARY}-{stream.id}", pair=f"{CANARY}-{stream.pair}")
+        for stream in open_batch("captured-local").streams()
+        if stream.pair
+    ]
+    facts = {"evidence": "captured", "provenance": "", "licence": "", "scrubbed": True}
+    folder = write_batch(tmp_path / "own", own, name=CANARY, **facts)  # type: ignore[arg-type]
+    pairs, evidence = load_pairs(str(folder), SHIPPED["keep-established"])
+    shown = pairs_table(pairs, evidence)._repr_mimebundle_()
+    assert len(pairs) == 13
+    assert CANARY not in str(shown)
 
 
 def test_one_byte_fails_the_notebook_and_nothing_leaks(provider: Provider, tmp_path: Path) -> None:

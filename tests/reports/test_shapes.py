@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
 
+from fragmentlab.assembler import SHIPPED
 from fragmentlab.corpus.batches import write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.synth import SynthOptions, synthesize
@@ -85,6 +87,16 @@ def test_nothing_private_is_on_the_page(batch):
     assert "model-1" in shown
     for word in (CANARY, "call_1", "lookup_city", "Zü", "rich"):
         assert word not in shown
+
+
+def test_a_rule_set_of_ones_own_is_not_named(batch, tmp_path):
+    """A rules file counts beside the shipped rule sets, without its name."""
+    cells = {identity: dict(row) for identity, row in SHIPPED["keep-established"].cells.items()}
+    table = {"schema": "fragmentlab-rules-v1", "name": CANARY, "note": CANARY, "cells": cells}
+    (tmp_path / f"{CANARY}.json").write_text(json.dumps(table))
+    shown = page(ask(batch([RECORDED]), rules=str(tmp_path / f"{CANARY}.json")))
+    assert "refused by your rule set" in shown and "Refused under your rule set" in shown
+    assert CANARY not in shown
 
 
 def test_the_figures_can_be_drawn(batch):

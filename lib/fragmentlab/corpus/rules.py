@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from fragmentlab.assembler import SHIPPED, RulesError, RuleSet, rules_from_json
@@ -14,7 +15,11 @@ _MAX_BYTES = 1 << 16
 
 def find_rules(name_or_file: str) -> RuleSet:
     """Return a shipped rule set by name, or the one in a file; raise InputError naming what is wrong with
-    it."""
+    it.
+
+    A file that bears a shipped rule set's name without being it is named ``...-altered``, so that nothing
+    that it decides is read as the shipped one's.
+    """
     if name_or_file in SHIPPED:
         return SHIPPED[name_or_file]
     shown = for_terminal(name_or_file)
@@ -29,6 +34,9 @@ def find_rules(name_or_file: str) -> RuleSet:
     if len(text) > _MAX_BYTES:
         raise InputError(f"rules file {shown} is larger than {_MAX_BYTES >> 10} KiB, no rule table is")
     try:
-        return rules_from_json(text)
+        rules = rules_from_json(text)
     except RulesError as error:
         raise InputError(f"rules file {shown}: {error}") from None
+    if rules.name in SHIPPED and rules.cells != SHIPPED[rules.name].cells:
+        return replace(rules, name=f"{rules.name}-altered")
+    return rules

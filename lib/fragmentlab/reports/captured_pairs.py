@@ -86,7 +86,7 @@ def pairs_table(pairs: Sequence[Pair], evidence: str) -> Table:
 
 def _pair(sides: Sequence[Stream], rules: RuleSet, number: int) -> Pair:
     results = sorted(
-        ((_assembled(side, rules), side.id) for side in sides),
+        ((_assembled(side, rules), side.shown_id) for side in sides),
         key=lambda item: item[0].counts["null_continuations"],
     )
     if len(results) != _SIDES or results[0][0].counts["null_continuations"]:

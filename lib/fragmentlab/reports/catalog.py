@@ -103,6 +103,11 @@ def public_names() -> frozenset[str]:
     return frozenset([*shipped, *relative, *SHIPPED])
 
 
+def shown_rules(name: str) -> str:
+    """A rule set's name where the repository ships it; someone's own name may say too much."""
+    return name if name in public_names() else "your rule set"
+
+
 def _described(path: Path) -> Notebook:
     first = next((cell for cell in read_notebook(path)["cells"] if cell["cell_type"] == "markdown"), None)
     lines = "".join(first["source"]).split("\n\n") if first else []

@@ -13,6 +13,7 @@ from IPython.display import display
 
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.reports.captured_pairs import load_pairs, pairs_table
+from fragmentlab.reports.catalog import shown_rules
 from fragmentlab.reports.continuations import continuations_figure
 from fragmentlab.reports.control_target_result import Judgement
 from fragmentlab.reports.figures import Figure
@@ -68,7 +69,7 @@ class ControlTarget:
             "bytes to an assembler, the host judged the whole proposal, the tools ran, results went back."
         )
         headline = f"{len(played)} scenarios were played over a real socket, with {requests} requests"
-        return Callout("plain", f"{headline}, under {self.judged.rules.name}.", [work, path])
+        return Callout("plain", f"{headline}, under {shown_rules(self.judged.rules.name)}.", [work, path])
 
     def figure(self) -> Figure:
         """What later fragments said of the ID, and how each task ended."""
@@ -140,7 +141,7 @@ class ControlTarget:
 
     def result(self) -> Callout:
         """Whether the result holds, in a sentence."""
-        rules = self.judged.rules.name
+        rules = shown_rules(self.judged.rules.name)
         if self.judged.holds:
             return Callout("ok", f"Under {rules}, null changed nothing that a user can see.")
         return Callout("bad", f"The result does not hold under {rules}.", [f"{self.judged.why()}."])

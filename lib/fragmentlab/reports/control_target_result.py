@@ -8,6 +8,7 @@ from functools import cached_property
 
 from fragmentlab.assembler import RuleSet
 from fragmentlab.reports.captured_pairs import Pair
+from fragmentlab.reports.catalog import shown_rules
 from fragmentlab.runtime.live import LiveRun
 from fragmentlab.runtime.play import Played
 
@@ -97,7 +98,7 @@ class Judgement:
             )
         if self.live is not None and self.live.problem:
             told.append(f"live server: {self.live.problem}")
-        return f"Under {self.rules.name}: {'; '.join(told)}"
+        return f"Under {shown_rules(self.rules.name)}: {'; '.join(told)}"
 
     def _of_kinds(self, text: str, *kinds: str) -> Claim:
         of = self.of(*kinds)

@@ -14,7 +14,7 @@ from fragmentlab.corpus.private import refuse_private
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream, read_stream_file
 from fragmentlab.errors import InputError
-from fragmentlab.reports.catalog import public_names
+from fragmentlab.reports.catalog import public_names, shown_rules
 from fragmentlab.reports.figures import Figure
 from fragmentlab.reports.fragment_runs import says
 from fragmentlab.reports.minimized import VectorText, minimized
@@ -139,7 +139,7 @@ class Investigation:
 
     @property
     def _rules(self) -> str:
-        return _shown_rules(self.rules.name)
+        return shown_rules(self.rules.name)
 
     def _shows(self) -> Iterator[str]:
         result = self.result
@@ -160,7 +160,7 @@ class Investigation:
 
     def _by_rules(self) -> str:
         return ", ".join(
-            f"{_shown_rules(name)} {other.category or _ACCEPTED[other.outcome]}"
+            f"{shown_rules(name)} {other.category or _ACCEPTED[other.outcome]}"
             for name, other in self.others.items()
         )
 
@@ -275,8 +275,4 @@ def _rules_line(name: str, result: Result) -> list[Cell]:
         Badge("refused", "bad") if result.outcome == "rejected" else Badge(_ACCEPTED[result.outcome], "ok")
     )
     faults = len(result.faults) + result.counts["omitted_faults"]
-    return [_shown_rules(name), outcome, result.category, faults, "yes" if result.executable else "never"]
-
-
-def _shown_rules(name: str) -> str:
-    return name if name in public_names() else "your rule set"
+    return [shown_rules(name), outcome, result.category, faults, "yes" if result.executable else "never"]

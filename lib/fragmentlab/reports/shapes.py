@@ -17,6 +17,7 @@ from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.comparison import acceptance_interval
+from fragmentlab.reports.catalog import shown_rules
 from fragmentlab.reports.figures import Figure
 from fragmentlab.reports.prose import Callout, Conclusion, conclude
 from fragmentlab.reports.shapes_charts import SizeRow, heat_map, size_figure
@@ -138,14 +139,19 @@ class ProviderShapes:
         rows.sort(key=lambda row: -_spread(row[3:]))
         return Table(
             "Streams refused, by a shape that they show",
-            ["shape", "evidence", "streams", *[f"refused by {name}" for name in self._rule_sets]],
+            [
+                "shape",
+                "evidence",
+                "streams",
+                *[f"refused by {shown_rules(name)}" for name in self._rule_sets],
+            ],
             rows,
             note="A stream counts under each shape that it shows, and can be refused for another reason.",
         )
 
     def sizes(self) -> Figure:
         """The share of refused streams by the size of their arguments."""
-        return size_figure(self._size_rows(), self._rules.name)
+        return size_figure(self._size_rows(), shown_rules(self._rules.name))
 
     def size_table(self) -> Table:
         """The numbers of the figure."""
@@ -161,7 +167,7 @@ class ProviderShapes:
             for row in self._size_rows()
         ]
         return Table(
-            f"Refused under {self._rules.name}, by bytes of arguments",
+            f"Refused under {shown_rules(self._rules.name)}, by bytes of arguments",
             ["evidence", "argument bytes", "streams", "refused", "share", "95 % interval"],
             rows,
             note="A response that was cut has fewer bytes than it would have had.",
