@@ -109,6 +109,18 @@ def test_a_text_without_an_event_is_asked_about(tmp_path: Path, capsys: pytest.C
     assert "completion.truncated" in out and "is it a recorded stream, or an error page?" in out
 
 
+def test_an_endless_timeline_is_cut_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person gets a bounded number of lines, and the number of those left out."""
+    monkeypatch.setattr("fragmentlab.commands.assemble._LISTED_LINES", 20)
+    (tmp_path / "long.sse").write_text("".join(fragment(id=f"{n}") for n in range(50)))
+    main(["assemble", str(tmp_path / "long.sse")])
+    out = capsys.readouterr().out
+    assert out.count("reject identity.conflict") == 18  # besides the header and the first fragment
+    assert "  ... and 31 more lines\n" in out
+
+
 def run(*args: str, stdin: bytes | int = subprocess.DEVNULL) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "fragmentlab", *args]
     source = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}

@@ -17,6 +17,7 @@ from fragmentlab.errors import InputError
 
 _COLOURS = {"accepted": "\x1b[32m", "rejected": "\x1b[31m", "no_calls": "\x1b[36m", "heading": "\x1b[1m"}
 _LISTED_FAULTS = 10
+_LISTED_LINES = 1000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +82,12 @@ def _lines(result: Result, reveal: bool, colours: bool) -> Iterator[str]:
     if result.timeline:
         yield ""
         yield paint("Timeline", "heading")
-        yield from timeline_lines(result.timeline)
+        lines = list(timeline_lines(result.timeline))
+        yield from lines[:_LISTED_LINES]
+        if len(lines) > _LISTED_LINES:
+            yield f"  ... and {len(lines) - _LISTED_LINES} more lines"
+        if omitted := result.counts["omitted_rows"]:
+            yield f"  ... and {omitted} fragments past the limit timeline_rows"
     if result.tolerances:
         yield ""
         yield (
