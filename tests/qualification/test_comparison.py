@@ -195,7 +195,9 @@ def test_declared_absences_pass(made: Callable[..., Run], tmp_path: Path) -> Non
         {"batch": "old", "from": "recorded", "to": "removed"},
         {"stream": "c", "from": "recorded", "to": "changed"},
     )
-    assert judge(compare_runs(base, target), declared).verdict == "pass"
+    judgement = judge(compare_runs(base, target), declared)
+    assert judgement.verdict == "pass"
+    assert {"1 stream removed as declared", "1 stream changed as declared"} <= set(judgement.reasons())
 
 
 def test_a_proposal_covers_what_fails_once_it_is_filled_in(made: Callable[..., Run], tmp_path: Path) -> None:
@@ -402,4 +404,18 @@ def test_runs_are_found_by_label_id_or_folder(recorded: Path, tmp_path: Path) ->
     ids = {find_run(name, [recorded]).header["started"] for name in ("first", by_label.id, str(copied))}
     assert len(ids) == 1
     with pytest.raises(InputError, match="no run is named"):
+        find_run("third", [recorded])
+
+
+def test_a_folder_named_like_a_revision_is_not_in_the_way(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a folder that holds a run is taken for one before the labels; where nothing fits it is named."""
+    from fragmentlab.qualification.runs import find_run
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("first", "third"):
+        Path(name).mkdir()
+    assert find_run("first", [recorded]).revision == "first"
+    with pytest.raises(InputError, match=r"third has no run\.json"):
         find_run("third", [recorded])

@@ -20,7 +20,7 @@ from fragmentlab.qualification.parts import PARTS, file_sha256, read_part
 RUN_FILE = "run.json"
 SCHEMA_PREFIX = "fragmentlab-run-v"
 SCHEMA = f"{SCHEMA_PREFIX}1"
-_SOURCE_TEXTS = ("name", "kind", "sha256", "evidence")
+_SOURCE_TEXTS = ("name", "sha256")
 DEFAULT_FOLDERS = ("runs", "data/runs")
 """Where runs are looked for: what people record, then the committed history."""
 
@@ -152,13 +152,16 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
     Raises InputError where none is found, or it is not whole.
     """
     path = Path(name)
-    if path.is_dir():
+    if (path / RUN_FILE).is_file():
         return _by_folder(path)
     for runs in folders:
         entries = read_ledger(runs) if (runs / LEDGER).exists() else []
         for matches in (lambda e: e.run == name, lambda e: e.revision == name):
             if found := [entry for entry in entries if matches(entry)]:
                 return _recorded(runs, found[-1])
+    # Only now: any folder here may happen to be named like a revision.
+    if path.is_dir():
+        return _by_folder(path)
     searched = ", ".join(for_terminal(str(runs)) for runs in folders) or "no folder"
     raise InputError(
         f"no run is named {for_terminal(name)} (searched: {searched}); see `fragmentlab runs list`"

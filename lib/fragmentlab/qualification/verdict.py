@@ -96,12 +96,14 @@ class Judgement:
 
     def _other_reasons(self) -> list[str]:
         absent = Counter(absent.what for absent in self.undeclared_absent)
+        known = Counter(absent.what for absent in self.absent if absent.declaration is not None)
         declared = sum(judged.declaration is not None for judged in self.judged)
         sources = ", ".join(self.comparison.changed_sources)
         return [
             *(f"{streams(count)} {what} without a declaration" for what, count in sorted(absent.items())),
             f"{len(self.stale)} declarations no longer occur" if self.stale else "",
             f"{streams(declared)} flipped as declared" if declared else "",
+            *(f"{streams(count)} {what} as declared" for what, count in sorted(known.items())),
             f"changed since the base run: {sources}" if sources else "",
             f"{streams(len(self.comparison.added))} added, not judged against the base"
             if self.comparison.added
