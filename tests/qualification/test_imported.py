@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fragmentlab.errors import InputError
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.imported import import_log
 from fragmentlab.qualification.note import to_html, to_markdown
 from fragmentlab.qualification.note_facts import make_note, null_sentence
+from fragmentlab.qualification.record import record_run
 from fragmentlab.qualification.runs import Run, list_runs, open_run
 
 CANARY = "CANARY-0123456789"
@@ -124,6 +127,24 @@ def test_every_claim_of_a_note_names_rows(recorded: Path) -> None:
     assert all(sentence.references for sentence in shown)
     assert any(reference.place.startswith("fragment") for s in shown for reference in s.references)
     assert "It is a reconstruction, not history." in note.sections[0].sentences[0].text
+
+
+def test_a_note_takes_no_failed_subject_for_one_that_refuses(tmp_path: Path, identity: Path) -> None:
+    """Streams without an outcome are said to show nothing, and a subject made wrong is called that."""
+    broken = Choice(command=(sys.executable, "-S", "-c", "raise SystemExit(3)"))
+    for revision, choice in (("broken", broken), ("wrong", Choice(rules="last-wins"))):
+        record_run([identity.with_name("counterexample.json")], revision, choice, tmp_path / "runs")
+    runs = list_runs(tmp_path / "runs")
+    text = to_markdown(make_note("broken", runs)).replace("\\", "")
+    assert (
+        f"{len(runs[0].results)} streams of controlled evidence got no outcome, since the subject failed"
+        in text
+    )
+    assert (
+        f"(failed:subject.crashed {len(runs[0].results)}): of what it refuses or accepts these show nothing."
+        in text
+    )
+    assert "made wrong on purpose" in make_note("wrong", runs).sections[0].sentences[0].text
 
 
 def test_a_note_is_one_page_without_script(recorded: Path) -> None:

@@ -13,6 +13,7 @@ from fragmentlab.qualification.comparison import state_of
 from fragmentlab.qualification.rows import Row
 from fragmentlab.qualification.runs import Run
 from fragmentlab.qualification.verdict import streams
+from fragmentlab.subjects import FAILED
 
 CITED = 5
 """Rows that a sentence names; the rest can be found in the run it names."""
@@ -83,8 +84,12 @@ def _tested(run: Run) -> Sentence:
     kit = run.subject["kind"] in ("assembler", "counterfactual")
     said = "the kit's assembler was tested, not yours" if kit else "a command was tested, its output dropped"
     rebuilt = " It is a reconstruction, not history." if run.is_reconstruction else ""
+    wrong = (
+        " It was made wrong on purpose, to measure harm." if run.subject["kind"] == "counterfactual" else ""
+    )
     return Sentence(
-        f"Run {run.id} of {run.header['started'][:10]} put {run.title} through {names}: {said}.{rebuilt}"
+        f"Run {run.id} of {run.header['started'][:10]} put {run.title} through {names}: "
+        f"{said}.{rebuilt}{wrong}"
     )
 
 
@@ -107,6 +112,7 @@ def _controlled(runs: Sequence[Run]) -> Iterator[Sentence]:
         )
         if passed:
             yield _cited(f"{len(passed)} expected rejections were accepted", run, passed)
+        yield from _failed(run, "controlled", rows)
         yield _nulls(run, "controlled", rows)
 
 
@@ -128,10 +134,26 @@ def _of_kind(run: Run, kind: str, rows: Sequence[Row]) -> Iterator[Sentence]:
     tally = ", ".join(f"{count} {outcome}" for outcome, count in sorted(states.items()))
     yield Sentence(f"{streams(len(rows))} of {kind} evidence: {tally}.", _batches(run, rows))
     yield _nulls(run, kind, rows)
-    if failed := [row for row in rows if row["outcome"] in ("rejected", "failed")]:
-        top = Counter(map(state_of, failed)).most_common(3)
-        named = ", ".join(f"{state} {count}" for state, count in top)
-        yield _cited(f"{streams(len(failed))} of {kind} evidence refused, most often {named}", run, failed)
+    if refused := [row for row in rows if row["outcome"] == "rejected"]:
+        yield _cited(
+            f"{streams(len(refused))} of {kind} evidence refused, most often {_most(refused)}", run, refused
+        )
+    yield from _failed(run, kind, rows)
+
+
+def _failed(run: Run, kind: str, rows: Sequence[Row]) -> Iterator[Sentence]:
+    if failed := [row for row in rows if row["outcome"] == FAILED]:
+        yield _cited(
+            f"{streams(len(failed))} of {kind} evidence got no outcome, since the subject failed "
+            f"({_most(failed)}): of what it refuses or accepts these show nothing",
+            run,
+            failed,
+        )
+
+
+def _most(rows: Sequence[Row]) -> str:
+    top = Counter(map(state_of, rows)).most_common(3)
+    return ", ".join(f"{state} {count}" for state, count in top)
 
 
 def _nulls(run: Run, kind: str, rows: Sequence[Row]) -> Sentence:
