@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fragmentlab.assembler import assemble
 from fragmentlab.corpus.batches import open_batch, record_of, write_batch
+from fragmentlab.corpus.names import NameAliases
 from fragmentlab.corpus.scrub import Scrubber, Unscrubbable, verify
 from fragmentlab.corpus.scrub_aliases import Aliases
 from fragmentlab.corpus.scrub_json import scrub_arguments
@@ -208,6 +209,16 @@ def test_synthetic_streams_keep_their_outcomes():
     scrubbed = list(scrubber.scrub_all(streams))
     assert not scrubber.refused
     assert [stream.pair for stream in scrubbed] == [stream.pair for stream in streams]
+
+
+@pytest.mark.parametrize("names", [("secret", "model-1", "other"), ("model-1", "secret", "model-2")])
+def test_names_that_are_aliases_already_stay_apart_from_new_ones(names):
+    """Batches of which one was scrubbed can be read together: no two models become one."""
+    aliases = NameAliases()
+    shown = [aliases.show("model", name) for name in names]
+    assert len(set(shown)) == 3 and not {"secret", "other"} & set(shown)
+    assert [aliases.show("model", name) for name in names] == shown
+    assert NameAliases().show("model", "model-20240611093000") == "model-1"
 
 
 def test_ids_stay_equal_and_apart():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 
 KINDS = ("provider", "server", "model")
@@ -26,18 +27,25 @@ class NameAliases:
 
     def __init__(self) -> None:
         self._aliases: dict[tuple[str, str], str] = {}
+        self._taken: set[str] = set()
         self._counts = dict.fromkeys(KINDS, 0)
 
     def show(self, kind: str, name: str | None) -> str | None:
-        """Return the public name, its alias, or None where nothing is known. ``kind`` is one of KINDS."""
-        if name is None or is_public(kind, name) or self._is_alias(kind, name):
+        """Return the public name, its alias, or None where nothing is known. ``kind`` is one of KINDS.
+
+        What is an alias already stays as it is, unless another name has it here: two batches can be read
+        together.
+        """
+        if name is None or is_public(kind, name):
             return name
         if (kind, name) not in self._aliases:
-            self._counts[kind] += 1
-            self._aliases[kind, name] = f"{kind}-{self._counts[kind]}"
+            is_alias = name not in self._taken and re.fullmatch(rf"{kind}-[1-9][0-9]{{0,5}}", name)
+            self._aliases[kind, name] = name if is_alias else self._fresh(kind)
+            self._taken.add(self._aliases[kind, name])
         return self._aliases[kind, name]
 
-    @staticmethod
-    def _is_alias(kind: str, name: str) -> bool:
-        prefix, _, number = name.rpartition("-")
-        return prefix == kind and number.isascii() and number.isdecimal()
+    def _fresh(self, kind: str) -> str:
+        while True:
+            self._counts[kind] += 1
+            if (alias := f"{kind}-{self._counts[kind]}") not in self._taken:
+                return alias
