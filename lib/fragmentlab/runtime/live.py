@@ -62,5 +62,6 @@ def run_live(environment: Mapping[str, str], task: Task, rules: RuleSet, seconds
         with Journal(Path(folder) / "journal.jsonl") as journal:
             agent = Agent(gateway, workspace, DEFAULT_POLICY, journal, task.pages + SPARE_TURNS)
             outcome = agent.run(task.prompt())
-    # A failure in the middle of a stream has a category and is a finding; without any stream there is none.
-    return LiveRun(outcome, outcome.problem if outcome.status == "failed" and not outcome.fragments else None)
+    # A failure among fragments has a category and is a finding; where the transport failed before any came,
+    # a drip of bytes included, nothing was observed.
+    return LiveRun(outcome, None if outcome.fragments else outcome.problem)
