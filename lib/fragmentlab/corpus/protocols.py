@@ -11,7 +11,6 @@ from typing import Any
 CHAT = "chat completions"
 _EVENT_LINE = re.compile(rb"^data:[ \t]*(?=[\[{\"]|\[DONE\])", re.MULTILINE)
 _DATA_LINE = re.compile(rb"^data:[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
-_ANY_FIELD = re.compile(rb"^(?:data|event):", re.MULTILINE)
 _LINES_READ = 64
 _OTHERS = (
     ("anthropic messages", re.compile(r"message_(start|delta|stop)|content_block_\w+")),
@@ -112,8 +111,3 @@ def lost_blank_lines(body: bytes) -> bool:
     """Whether a data line follows another one that is a whole JSON document: the recorder dropped blank
     lines."""
     return re.search(rb"^data:[ \t]*\{.*\}[ \t\r]*\ndata:[ \t]*[{\[]", body, re.MULTILINE) is not None
-
-
-def has_fields(body: bytes) -> bool:
-    """Whether any line is a field of an event stream."""
-    return _ANY_FIELD.search(body) is not None
