@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 from fragmentlab.corpus.batches import open_batch
-from fragmentlab.corpus.encodings import MAX_UNPACKED_BYTES
-from fragmentlab.corpus.source_files import MAX_FILE_BYTES
-from tests.corpus.bodies import ANSWER, BODY, CHUNKS, REQUEST, TEXT_BODY, URL
+from fragmentlab.corpus.importing.sources import MAX_FILE_BYTES
+from fragmentlab.corpus.importing.unpack import MAX_UNPACKED_BYTES
+from tests.corpus.importing.bodies import ANSWER, BODY, CHUNKS, REQUEST, TEXT_BODY, URL
 
 CONTAINERS = Path(__file__).resolve().parents[3] / "shared" / "containers"
 FOUND_MORE = {

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fragmentlab.cli import main
-from fragmentlab.qualification.verify import verify_runs
+from fragmentlab.qualification.runs.verify import verify_runs
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from fragmentlab.reports.build import plan_report
-from fragmentlab.reports.execute import Execution
-from fragmentlab.reports.parameters import NOT_SHOWN
-from fragmentlab.reports.render import page_of, summary
-from tests.reports.notebooks import CLOSE, code, markdown, write_notebook
+from fragmentlab.reports.frame.build import plan_report
+from fragmentlab.reports.frame.execute import Execution
+from fragmentlab.reports.frame.parameters import NOT_SHOWN
+from fragmentlab.reports.frame.render import page_of, summary
+from tests.reports.frame.notebooks import CLOSE, code, markdown, write_notebook
 
 CANARY = "c4n4ry"
 TIME_LIMIT = 240

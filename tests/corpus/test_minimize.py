@@ -12,8 +12,8 @@ from fragmentlab.corpus.batches import write_batch
 from fragmentlab.corpus.minimize import minimized_vector
 from fragmentlab.corpus.reducing import Reducer
 from fragmentlab.corpus.streams import Stream, stream_id
-from fragmentlab.corpus.synth import SynthOptions, synthesize
-from fragmentlab.corpus.synth_faults import FAULTS
+from fragmentlab.corpus.synth.batch import SynthOptions, synthesize
+from fragmentlab.corpus.synth.faults import FAULTS
 from fragmentlab.corpus.vector_check import check
 from fragmentlab.corpus.vectors import load_vectors
 from fragmentlab.errors import InputError

@@ -12,10 +12,10 @@ import pytest
 
 from fragmentlab.assembler import CELLS, DEFAULT_RULES, IDENTITIES, SHIPPED, RuleSet, rules_from_json
 from fragmentlab.errors import InputError
-from fragmentlab.reports.figures import LIGHT
 from fragmentlab.reports.identity_rules import Bench, put_on_the_bench
-from fragmentlab.reports.rule_figures import flow_figure, grouped, heat_map
-from tests.qualification.test_judge import changed
+from fragmentlab.reports.show.figures import LIGHT
+from fragmentlab.reports.show.rule_figures import flow_figure, grouped, heat_map
+from tests.qualification.candidates.test_judge import changed
 
 
 def parameters(**given: str) -> SimpleNamespace:

@@ -9,9 +9,9 @@ import pytest
 
 from fragmentlab.assembler import SHIPPED
 from fragmentlab.errors import InputError
-from fragmentlab.reports.figures import LIGHT
 from fragmentlab.reports.investigate import investigate
-from fragmentlab.reports.timeline import timeline_figure, timeline_table
+from fragmentlab.reports.show.figures import LIGHT
+from fragmentlab.reports.show.timeline import timeline_figure, timeline_table
 
 FINISH = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
 

@@ -8,7 +8,7 @@ import pytest
 
 from fragmentlab.assembler import SHIPPED, assemble
 from fragmentlab.corpus.vectors import body_of, load_vectors
-from fragmentlab.qualification.counterfactuals import COUNTERFACTUALS, counterfactual
+from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, counterfactual
 from fragmentlab.subjects import AssemblerSubject, Case, EngineSubject, Subject
 from fragmentlab.subjects.assembler import LISTED_FAULTS, raw_calls
 

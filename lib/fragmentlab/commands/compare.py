@@ -35,11 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the judgement, write the files asked for, and exit 1 on regression."""
-    from fragmentlab.qualification.comparison import compare_runs
-    from fragmentlab.qualification.expectations import load_expectations, proposal
-    from fragmentlab.qualification.present import to_junit, to_markdown, to_text
-    from fragmentlab.qualification.runs import find_run, runs_folders
-    from fragmentlab.qualification.verdict import judge
+    from fragmentlab.qualification.comparing.comparison import compare_runs
+    from fragmentlab.qualification.comparing.expectations import load_expectations, proposal
+    from fragmentlab.qualification.comparing.present import to_junit, to_markdown, to_text
+    from fragmentlab.qualification.comparing.verdict import judge
+    from fragmentlab.qualification.runs.opened import find_run, runs_folders
 
     declarations = load_expectations(path) if (path := _expectations(args.expectations)) else []
     folders = runs_folders(args.runs)
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _expectations(option: str | None) -> Path | None:
-    from fragmentlab.qualification.expectations import DEFAULT_FILE
+    from fragmentlab.qualification.comparing.expectations import DEFAULT_FILE
 
     if option:
         return Path(option)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fragmentlab.errors import InputError
 
 if TYPE_CHECKING:
-    from fragmentlab.corpus.importing import Summary
+    from fragmentlab.corpus.importing.streams import Summary
 
 _RAW_WARNING = (
     "This batch is not scrubbed: it holds what was said, IDs, hosts and file names. Keep it on this machine; "
@@ -33,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
     """Write the batch; return 1 where something was skipped for a fault, or nothing was found and no batch
     written."""
     from fragmentlab.corpus.batches import write_batch
-    from fragmentlab.corpus.importing import Summary, evidence_of, import_streams, with_first
+    from fragmentlab.corpus.importing.streams import Summary, evidence_of, import_streams, with_first
     from fragmentlab.corpus.private import MARK
-    from fragmentlab.corpus.scrub import Scrubber
+    from fragmentlab.corpus.scrubbing.scrub import Scrubber
     from fragmentlab.display import for_terminal
 
     out = Path(args.out)

@@ -28,10 +28,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the note as Markdown and HTML."""
     from fragmentlab.qualification.labels import checked_label, slug
-    from fragmentlab.qualification.ledger import LEDGER
     from fragmentlab.qualification.note import to_html, to_markdown
     from fragmentlab.qualification.note_facts import make_note
-    from fragmentlab.qualification.runs import list_runs, runs_folders
+    from fragmentlab.qualification.runs.ledger import LEDGER
+    from fragmentlab.qualification.runs.opened import list_runs, runs_folders
 
     revision = checked_label(args.revision, "the revision label")
     folders = [folder for folder in runs_folders(args.runs) if args.runs or (folder / LEDGER).exists()]

@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
     """Record the run and print its folder as the last line."""
     from pathlib import Path
 
-    from fragmentlab.qualification.record import record_run
-    from fragmentlab.qualification.runs import open_run
+    from fragmentlab.qualification.runs.opened import open_run
+    from fragmentlab.qualification.runs.record import record_run
 
     try:
         folder = record_run(
@@ -87,9 +87,9 @@ def _summary(counts: Mapping[str, int]) -> Iterator[str]:
 
 
 def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]
-    from fragmentlab.qualification.choose import Choice
     from fragmentlab.qualification.labels import checked_label
     from fragmentlab.subjects import Bounds, parse_command
+    from fragmentlab.subjects.choose import Choice
 
     if args.command_line is not None:
         names = [name for name in args.categories.split(",") if name]

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fragmentlab.reports.build import build_report, plan_report
+    from fragmentlab.reports.frame.build import build_report, plan_report
 
     # A cancelled job or a closed terminal ends like Ctrl-C, so that nothing outlives it; nohup still holds.
     for number in (signal.SIGTERM, signal.SIGHUP):

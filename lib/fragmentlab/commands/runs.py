@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Run one action: 1 where verification found a problem."""
     if args.action == "import":
         return _import(args)
-    from fragmentlab.qualification.runs import runs_folders
+    from fragmentlab.qualification.runs.opened import runs_folders
 
     folders = runs_folders(args.runs)
     if not folders:
@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(folders: list[Path]) -> int:
-    from fragmentlab.qualification.ledger import LEDGER
-    from fragmentlab.qualification.runs import list_runs
+    from fragmentlab.qualification.runs.ledger import LEDGER
+    from fragmentlab.qualification.runs.opened import list_runs
 
     for folder in folders:
         if not (folder / LEDGER).exists() and len(folders) > 1:
@@ -59,8 +59,8 @@ def _list(folders: list[Path]) -> int:
 
 
 def _verify(folders: list[Path], head: str | None) -> int:
-    from fragmentlab.qualification.verify import verify_runs
-    from fragmentlab.qualification.writer import leftovers
+    from fragmentlab.qualification.runs.verify import verify_runs
+    from fragmentlab.qualification.runs.writer import leftovers
 
     if head is not None and len(folders) > 1:
         raise InputError("--head belongs to one ledger; name its folder with --runs")
@@ -83,7 +83,7 @@ def _verify(folders: list[Path], head: str | None) -> int:
 
 
 def _import(args: argparse.Namespace) -> int:
-    from fragmentlab.qualification.imported import import_log
+    from fragmentlab.qualification.runs.imported import import_log
 
     folder = import_log(Path(args.log), args.revision, Path(args.runs), say=_say)
     print(folder)

@@ -14,7 +14,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print one line a subject."""
     from fragmentlab.assembler import SHIPPED
-    from fragmentlab.qualification.counterfactuals import COUNTERFACTUALS
+    from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 
     rows = [(f"--rules {name}", "the kit's assembler under this rule set") for name in SHIPPED]
     rows.append(("--rules FILE", "the kit's assembler under a candidate of yours"))

@@ -42,8 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the batch; its folder is the last line of standard output."""
     from fragmentlab.corpus.batches import write_batch
-    from fragmentlab.corpus.shapes import load_shapes
-    from fragmentlab.corpus.synth import SynthOptions, synthesize
+    from fragmentlab.corpus.synth.batch import SynthOptions, synthesize
+    from fragmentlab.corpus.synth.provider_shapes import load_shapes
 
     if not 1 <= args.streams <= _MAX_STREAMS:
         raise InputError(f"--streams must be from 1 to {_MAX_STREAMS}")

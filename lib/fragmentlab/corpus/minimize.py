@@ -11,9 +11,9 @@ from typing import Any
 from fragmentlab.assembler import COMPOUND, DEFAULT_RULES, Fault, Framing, Result, RuleSet, assemble
 from fragmentlab.assembler.chunks import Refused, decode_chunk
 from fragmentlab.assembler.limits import Limits
-from fragmentlab.corpus.joining import json_text
+from fragmentlab.corpus.importing.joining import json_text
 from fragmentlab.corpus.reducing import Reducer
-from fragmentlab.corpus.scrub import Scrubber, Unscrubbable
+from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import SCHEMA
 from fragmentlab.errors import InputError

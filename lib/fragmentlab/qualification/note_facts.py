@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from fragmentlab.assembler import COMPOUND
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.comparison import state_of
-from fragmentlab.qualification.rows import Row
-from fragmentlab.qualification.runs import Run
-from fragmentlab.qualification.verdict import streams
+from fragmentlab.qualification.comparing.comparison import state_of
+from fragmentlab.qualification.comparing.verdict import streams
+from fragmentlab.qualification.runs.opened import Run
+from fragmentlab.qualification.runs.rows import Row
 from fragmentlab.subjects import FAILED
 
 CITED = 5

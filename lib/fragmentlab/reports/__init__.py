@@ -14,13 +14,13 @@ How a notebook of this repository is made
   of other exceptions are never shown, apart from ``InputError``.
 - The last code cell is ``conclude(shows=[...], not_shown=[...])``. Without it the notebook counts as failed.
 - No outputs are committed, except of cells tagged ``nbval-check-output`` (``python -m
-  fragmentlab.reports.refresh notebooks/NN-*.ipynb`` writes them).
+  fragmentlab.reports.frame.refresh notebooks/NN-*.ipynb`` writes them).
 """
 
-from fragmentlab.reports.figures import Figure
-from fragmentlab.reports.parameters import check_parameters
-from fragmentlab.reports.prose import Callout, Lists, ResultDoesNotHold, conclude
-from fragmentlab.reports.tables import Badge, Table
+from fragmentlab.reports.frame.parameters import check_parameters
+from fragmentlab.reports.show.figures import Figure
+from fragmentlab.reports.show.prose import Callout, Lists, ResultDoesNotHold, conclude
+from fragmentlab.reports.show.tables import Badge, Table
 
 __all__ = [
     "Badge",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fragmentlab.assembler import DEFAULT_RULES
-from fragmentlab.qualification.bench import BenchRow
-from fragmentlab.qualification.judge import Judgement
-from fragmentlab.qualification.modelcheck import CHECKED_INVARIANTS
-from fragmentlab.reports.prose import Callout
-from fragmentlab.reports.rule_figures import SAYS
+from fragmentlab.qualification.candidates.bench import BenchRow
+from fragmentlab.qualification.candidates.judge import Judgement
+from fragmentlab.qualification.candidates.modelcheck import CHECKED_INVARIANTS
 from fragmentlab.reports.rule_names import EVIDENCE, action_cell, shown_rules, shown_stream, smallest
-from fragmentlab.reports.tables import Cell, Table
+from fragmentlab.reports.show.prose import Callout
+from fragmentlab.reports.show.rule_figures import SAYS
+from fragmentlab.reports.show.tables import Cell, Table
 
 
 @dataclass(frozen=True)

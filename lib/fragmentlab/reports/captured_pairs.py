@@ -10,7 +10,7 @@ from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.private import refuse_private
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
-from fragmentlab.reports.tables import Badge, Cell, Table
+from fragmentlab.reports.show.tables import Badge, Cell, Table
 
 _SIDES = 2
 

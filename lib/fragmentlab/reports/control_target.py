@@ -13,12 +13,12 @@ from IPython.display import display
 
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.reports.captured_pairs import load_pairs, pairs_table
-from fragmentlab.reports.catalog import shown_rules
-from fragmentlab.reports.continuations import continuations_figure
 from fragmentlab.reports.control_target_result import Judgement
-from fragmentlab.reports.figures import Figure
-from fragmentlab.reports.prose import Callout, Conclusion, ResultDoesNotHold, conclude
-from fragmentlab.reports.tables import Badge, Cell, Table
+from fragmentlab.reports.frame.catalog import shown_rules
+from fragmentlab.reports.show.continuations import continuations_figure
+from fragmentlab.reports.show.figures import Figure
+from fragmentlab.reports.show.prose import Callout, Conclusion, ResultDoesNotHold, conclude
+from fragmentlab.reports.show.tables import Badge, Cell, Table
 from fragmentlab.runtime.gateway import executable_rules
 from fragmentlab.runtime.live import run_live
 from fragmentlab.runtime.play import Played, play_all

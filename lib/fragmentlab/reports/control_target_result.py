@@ -8,7 +8,7 @@ from functools import cached_property
 
 from fragmentlab.assembler import RuleSet
 from fragmentlab.reports.captured_pairs import Pair
-from fragmentlab.reports.catalog import shown_rules
+from fragmentlab.reports.frame.catalog import shown_rules
 from fragmentlab.runtime.live import LiveRun
 from fragmentlab.runtime.play import Played
 

@@ -12,23 +12,20 @@ from types import SimpleNamespace
 from fragmentlab.assembler import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, IMPOSSIBLE, SHIPPED, RuleSet
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.bench import BenchRow, bench
-from fragmentlab.qualification.counterfactuals import COUNTERFACTUALS
-from fragmentlab.qualification.judge import judge
-from fragmentlab.qualification.modelcheck import (
+from fragmentlab.qualification.candidates.bench import BenchRow, bench
+from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
+from fragmentlab.qualification.candidates.judge import judge
+from fragmentlab.qualification.candidates.modelcheck import (
     CHECKED_INVARIANTS,
     MAX_FRAGMENTS,
     Check,
     Finding,
     check_all,
 )
-from fragmentlab.qualification.sequences import Steps
-from fragmentlab.qualification.sources import open_sources
+from fragmentlab.qualification.candidates.sequences import Steps
+from fragmentlab.qualification.runs.sources import open_sources
 from fragmentlab.reports.candidate import Candidate
-from fragmentlab.reports.catalog import REPOSITORY
-from fragmentlab.reports.figures import Figure
-from fragmentlab.reports.prose import Conclusion, ResultDoesNotHold, conclude
-from fragmentlab.reports.rule_figures import SAYS, flow_figure, grouped, heat_map, said
+from fragmentlab.reports.frame.catalog import REPOSITORY
 from fragmentlab.reports.rule_names import (
     EVIDENCE,
     action_cell,
@@ -37,7 +34,10 @@ from fragmentlab.reports.rule_names import (
     shown_stream,
     smallest,
 )
-from fragmentlab.reports.tables import Badge, Cell, Table
+from fragmentlab.reports.show.figures import Figure
+from fragmentlab.reports.show.prose import Conclusion, ResultDoesNotHold, conclude
+from fragmentlab.reports.show.rule_figures import SAYS, flow_figure, grouped, heat_map, said
+from fragmentlab.reports.show.tables import Badge, Cell, Table
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from fragmentlab.corpus.private import refuse_private
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream, read_stream_file
 from fragmentlab.errors import InputError
-from fragmentlab.reports.catalog import public_names, shown_rules
-from fragmentlab.reports.figures import Figure
-from fragmentlab.reports.fragment_runs import says
+from fragmentlab.reports.frame.catalog import public_names, shown_rules
 from fragmentlab.reports.minimized import VectorText, minimized
-from fragmentlab.reports.prose import Callout, Conclusion, Lists, conclude
 from fragmentlab.reports.raw import raw_values
-from fragmentlab.reports.tables import Badge, Cell, Table
-from fragmentlab.reports.timeline import timeline_figure, timeline_table
+from fragmentlab.reports.show.figures import Figure
+from fragmentlab.reports.show.fragment_runs import says
+from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, conclude
+from fragmentlab.reports.show.tables import Badge, Cell, Table
+from fragmentlab.reports.show.timeline import timeline_figure, timeline_table
 
 CATEGORIES_EXPLAINED = 4
 _EVIDENCE = {

@@ -10,7 +10,7 @@ from fragmentlab.corpus.minimize import minimized_vector
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.display import for_html, for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.reports.prose import Callout
+from fragmentlab.reports.show.prose import Callout
 
 LARGEST_BYTES = 1 << 20
 """Streams above this are minimized on the command line, where waiting shows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fragmentlab.assembler import Result
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.reports.prose import Lists
+from fragmentlab.reports.show.prose import Lists
 
 CHARACTERS_SHOWN = 4000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fragmentlab.qualification.bench import BenchRow
-from fragmentlab.qualification.counterfactuals import COUNTERFACTUALS
-from fragmentlab.reports.catalog import public_names
-from fragmentlab.reports.tables import Badge, Cell
+from fragmentlab.qualification.candidates.bench import BenchRow
+from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
+from fragmentlab.reports.frame.catalog import public_names
+from fragmentlab.reports.show.tables import Badge, Cell
 
 EVIDENCE = ("controlled", "captured", "live")
 _HASH = re.compile(r"s-[0-9a-f]{16}(-\d+)?")

@@ -1,0 +1,1 @@
+"""Any recording to streams: sources, unpacking, documents, the finder, streams."""

@@ -1,0 +1,147 @@
+"""Files, folders and globs to the files to read; none by a link that leaves its folder, none unpacked past
+a limit."""
+
+from __future__ import annotations
+
+import glob
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fragmentlab.corpus.importing.unpack import (
+    GZIP_MAGIC,
+    ZSTD_MAGIC,
+    Budget,
+    Unreadable,
+    ungzip,
+    unzstd,
+)
+from fragmentlab.corpus.streams import reason
+
+MAX_FILE_BYTES = 256 << 20
+"""The largest file that is read at once; JSON Lines are read line by line, whatever their size."""
+_HEAD = 1 << 16
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file to read, or why not; ``named`` says that the person named it and not only its folder."""
+
+    path: Path
+    named: bool
+    fault: str | None = None
+    is_batch: bool = False
+
+
+def expand(sources: Sequence[str]) -> Iterator[Source]:
+    """Yield each file once, in a fixed order; a folder that is a batch is yielded as one."""
+    seen: set[str] = set()
+    for source in sources:
+        for item in _expand_one(source):
+            real = os.path.realpath(item.path)
+            if item.fault is not None or real not in seen:
+                seen.add(real)
+                yield item
+
+
+def _expand_one(source: str) -> Iterator[Source]:
+    path = Path(source)
+    if not source:
+        yield Source(path, True, "an empty name is not a file")
+        return
+    try:
+        if path.is_dir():
+            yield from _folder(path)
+            return
+        exists = path.exists()
+    except (OSError, ValueError):
+        yield Source(path, True, "the path is not valid")
+        return
+    if exists:
+        yield _checked(path, named=True)
+        return
+    matches = sorted(glob.glob(source, recursive=True)) if glob.has_magic(source) else []
+    if not matches:
+        yield Source(path, True, "is not there")
+    for match in matches:
+        found = Path(match)
+        if found.is_dir():
+            if (found / "batch.json").is_file():
+                yield from _folder(found)
+        else:
+            yield _checked(found, named=False)
+
+
+def _folder(folder: Path) -> Iterator[Source]:
+    if (folder / "batch.json").is_file():
+        yield Source(folder, True, is_batch=True)
+        return
+    inside = os.path.realpath(folder)
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in list(folders):
+            if (Path(root) / name / "batch.json").is_file():
+                folders.remove(name)
+                yield from _folder(Path(root) / name)
+        links = [name for name in folders if (Path(root) / name).is_symlink()]
+        for name in sorted(files + links):
+            path = Path(root) / name
+            if path.is_symlink():
+                real = os.path.realpath(path)
+                if os.path.commonpath([inside, real]) != inside:
+                    yield Source(path, False, "is a link that leaves the folder")
+                    continue
+                if name in links:
+                    continue
+            if not name.startswith("."):
+                yield _checked(path, named=False)
+
+
+def _checked(path: Path, named: bool) -> Source:
+    return Source(path, named) if path.is_file() else Source(path, named, "is no file")
+
+
+def head_of(path: Path) -> bytes:
+    """Return the first bytes of the file, unpacked where it is gzip; raise Unreadable."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {reason(error)}") from None
+    if head.startswith(GZIP_MAGIC):
+        try:
+            return zlib.decompressobj(wbits=31).decompress(head, _HEAD)
+        except zlib.error:
+            raise Unreadable("is gzip, but does not unpack") from None
+    return head
+
+
+def content_of(path: Path, budget: Budget) -> bytes:
+    """Return the whole file, unpacked; raise Unreadable where it is too large, broken or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            is_too_large = os.fstat(file.fileno()).st_size > MAX_FILE_BYTES
+            data = b"" if is_too_large else file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {reason(error)}") from None
+    if is_too_large or len(data) > MAX_FILE_BYTES:
+        raise Unreadable(f"is larger than {MAX_FILE_BYTES >> 20} MiB and not JSON Lines; split it")
+    if data.startswith(GZIP_MAGIC):
+        return ungzip(data, budget)
+    if data.startswith(ZSTD_MAGIC):
+        return unzstd(data, budget)
+    return data
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a plain file one at a time; raise Unreadable where one is too long."""
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(MAX_FILE_BYTES + 1):
+                if len(line) > MAX_FILE_BYTES:
+                    raise Unreadable(f"has a line of more than {MAX_FILE_BYTES >> 20} MiB")
+                yield line
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {reason(error)}") from None

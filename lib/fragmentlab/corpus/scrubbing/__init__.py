@@ -1,0 +1,1 @@
+"""Streams to harmless streams whose verdict stays the same."""

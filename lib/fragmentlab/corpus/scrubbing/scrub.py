@@ -1,0 +1,121 @@
+"""Streams without their content: the same outcome, faults, timeline and shape, and nothing of what was said.
+
+Everything is replaced unless its path and value are on the allow-list (scrub-allowed.json). Each scrubbed
+stream is proven on the spot: what the assembler says of it, diagnosing, must be what it says of the original.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from fragmentlab.assembler import SHIPPED, Result, assemble
+from fragmentlab.corpus.scrubbing.body import scrub_body
+from fragmentlab.corpus.scrubbing.events import Replacements
+from fragmentlab.corpus.scrubbing.tool_schema import scrub_schema
+from fragmentlab.corpus.streams import Stream, own_id, stream_id
+
+_PAIR = re.compile(r"pair-[0-9]{1,9}")
+_TIMELINE_INDICES = range(-1, 128)
+
+
+class Unscrubbable(Exception):
+    """The scrubbed stream does not behave as the original; the message names what differs, never a value."""
+
+
+@dataclass(repr=False)
+class Scrubber:
+    """Scrubs the streams of one batch with one set of placeholders. ``refused`` counts streams by what
+    differed."""
+
+    refused: Counter[str] = field(default_factory=Counter)
+    _replacements: Replacements = field(default_factory=Replacements)
+    _pairs: dict[str, str] = field(default_factory=dict)
+    _ids: Counter[str] = field(default_factory=Counter)
+
+    def scrub_all(self, streams: Iterable[Stream]) -> Iterator[Stream]:
+        """Yield each stream scrubbed; one that cannot be proven is counted and left out."""
+        for stream in streams:
+            try:
+                yield self.scrub(stream)
+            except Unscrubbable as error:
+                self.refused[str(error)] += 1
+
+    def scrub(self, stream: Stream) -> Stream:
+        """Return the stream scrubbed, or raise Unscrubbable."""
+        tools = None if stream.tools is None else tuple(self._tool(tool) for tool in stream.tools)
+        body = scrub_body(stream.body, stream.framing, self._replacements)
+        names = self._replacements.names
+        scrubbed = replace(
+            stream,
+            id=stream_id(body),
+            body=body,
+            tools=tools,
+            provider=names.show("provider", stream.provider),
+            server=names.show("server", stream.server),
+            model=names.show("model", stream.model),
+            pair=self._pair(stream.pair),
+        )
+        verify(stream, scrubbed)
+        return self._with_own_id(scrubbed)
+
+    def _tool(self, tool: Any) -> Any:
+        words = self._replacements.words
+        if isinstance(tool, str):
+            return words.of("tool", tool)
+        if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+            renamed: dict[str, Any] = {"name": words.of("tool", tool["name"])}
+            if tool.get("schema") is not None:
+                renamed["schema"] = scrub_schema(tool["schema"], words)
+            return renamed
+        raise Unscrubbable("a known tool is neither a name nor an object with one")
+
+    def _pair(self, pair: str | None) -> str | None:
+        if pair is None or _PAIR.fullmatch(pair):
+            return pair
+        return self._pairs.setdefault(pair, f"pair-{len(self._pairs) + 1:04d}")
+
+    def _with_own_id(self, stream: Stream) -> Stream:
+        """Streams that differed in content only have one body now, but stay two."""
+        return replace(stream, id=own_id(stream.id, self._ids))
+
+
+def verify(original: Stream, scrubbed: Stream) -> None:
+    """Raise Unscrubbable unless every shipped rule set finds the same faults, timeline, counts and
+    tolerances in both."""
+    if original.framing != scrubbed.framing:
+        raise Unscrubbable("the framing differs")
+    for rules in SHIPPED:
+        before, after = (_facts(_diagnosed(stream, rules)) for stream in (original, scrubbed))
+        for name, value in before.items():
+            if after[name] != value:
+                raise Unscrubbable(f"the {name} would differ")
+
+
+def _diagnosed(stream: Stream, rules: str) -> Result:
+    tools: Any = stream.tools
+    try:
+        return assemble(
+            stream.body, rules=rules, tools=tools, framing=stream.framing, end=stream.end, diagnose=True
+        )
+    except ValueError:
+        raise Unscrubbable("a known tool has no usable schema") from None
+
+
+def _facts(result: Result) -> dict[str, Any]:
+    return {
+        "outcome": (result.outcome, result.category),
+        "faults": [fault.to_json() for fault in result.faults],
+        "timeline": [_row(asdict(row)) for row in result.timeline],
+        "counts": result.counts,
+        "tolerances": result.tolerances,
+        "calls": [(call.index, call.alias, len(call.name), len(call.arguments)) for call in result.calls],
+    }
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    """Indices that no call can have are replaced like any number."""
+    return row if row["index"] in _TIMELINE_INDICES else row | {"index": None}

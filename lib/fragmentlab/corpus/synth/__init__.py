@@ -1,0 +1,1 @@
+"""Synthetic streams, drawn from provider shapes and a seed."""

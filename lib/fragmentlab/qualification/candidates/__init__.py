@@ -1,0 +1,1 @@
+"""Rule sets judged over streams and by model checking."""

@@ -1,0 +1,157 @@
+"""The shortest counterexamples as vectors.
+
+``python -m fragmentlab.qualification.candidates.counterexamples [--rules FILE] --out FILE`` writes them.
+Each is held to what the default rule set makes of it, which refuses what the unsafe one accepts.
+Where a counterexample needs a response before it, that one is a vector of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Result, assemble
+from fragmentlab.corpus.rules import find_rules
+from fragmentlab.corpus.streams import reason
+from fragmentlab.corpus.vectors import SCHEMA
+from fragmentlab.display import for_terminal
+from fragmentlab.errors import InputError
+from fragmentlab.qualification.candidates.checked import TableUnderTest
+from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
+from fragmentlab.qualification.candidates.modelcheck import (
+    CHECKED_INVARIANTS,
+    Check,
+    Finding,
+    check_model,
+    check_shipped,
+)
+from fragmentlab.qualification.candidates.sequences import TOOL, Steps, body_of, chunks_of
+
+_NOTES = {
+    "counterexample": {
+        "description": "The shortest response with which an unsafe rule set breaks an invariant. A client "
+        "that accepts it executes a call under an identity that its provider never gave it.",
+        "links": [
+            "https://github.com/OpenRouterTeam/ai-sdk-provider/issues/471",
+            "https://github.com/ollama/ollama/issues/15457",
+        ],
+    },
+    "earlier-response": {
+        "description": "The response before a counterexample: whole and harmless in itself. A client "
+        "that keeps its state for the next response passes an identity on.",
+        "links": ["https://github.com/OpenRouterTeam/ai-sdk-provider/issues/471"],
+    },
+}
+
+
+def counterexample_file(checks: Iterable[Check]) -> dict[str, Any]:
+    """Return a vector file (DESIGN section 7) of every finding, each stream once; maybe no vectors."""
+    vectors = list(_vectors(checks))
+    flags = {flag for vector in vectors for flag in vector["flags"]}
+    notes = {name: note for name, note in _NOTES.items() if name in flags}
+    return {"schema": SCHEMA, "notes": notes, "tools": [TOOL], "vectors": vectors}
+
+
+def as_text(vector_file: dict[str, Any]) -> str:
+    """The file as it is committed: one vector a line."""
+    lines = ",\n".join(f"  {json.dumps(vector)}" for vector in vector_file["vectors"])
+    head = {name: value for name, value in vector_file.items() if name != "vectors"}
+    return f'{json.dumps(head, indent=1)[:-2]},\n "vectors": [\n{lines}\n ]\n}}\n'
+
+
+def _vectors(checks: Iterable[Check]) -> Iterator[dict[str, Any]]:
+    """One vector for all findings with the same stream; a response before it comes first, and once."""
+    found: dict[tuple[Steps, Steps], list[tuple[str, Finding]]] = {}
+    for check in checks:
+        for finding in check.findings:
+            found.setdefault((finding.earlier, finding.steps), []).append((check.name, finding))
+    before: set[Steps] = set()
+    for (earlier, steps), breaking in found.items():
+        name, finding = breaking[0]
+        vector_id = f"counterexample/{name.lower()}-{finding.invariant.replace('_', '-')}"
+        if earlier and earlier not in before:
+            before.add(earlier)
+            yield _vector(f"{vector_id}-before", f"Comes before {vector_id}.", "earlier-response", earlier)
+        yield _vector(vector_id, " ".join(_told(*each) for each in breaking), "counterexample", steps)
+
+
+def _told(name: str, finding: Finding) -> str:
+    how = "accepts it" if finding.accepted else "takes a step that breaks it"
+    after = ", after an earlier response" if finding.earlier else ""
+    return f"Breaks: {CHECKED_INVARIANTS[finding.invariant]}; {name} {how}{after}."
+
+
+def _vector(vector_id: str, comment: str, flag: str, steps: Steps) -> dict[str, Any]:
+    results = {name: _result(steps, name) for name in SHIPPED}
+    expect = _expectation(results.pop(DEFAULT_RULES))
+    under = {name: _expectation(result) for name, result in results.items()}
+    return {
+        "id": vector_id,
+        "comment": comment,
+        "flags": [flag],
+        "source": "kit",
+        "events": chunks_of(steps),
+        "expect": expect,
+    } | (
+        {"expect_under": differing} if (differing := {n: e for n, e in under.items() if e != expect}) else {}
+    )
+
+
+def _result(steps: Steps, rules: str) -> Result:
+    return assemble(body_of(steps), rules=rules, tools=[TOOL], end="clean")
+
+
+def _expectation(result: Result) -> dict[str, Any]:
+    if result.outcome == "accepted":
+        calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in result.calls]
+        return {"outcome": "accepted", "calls": calls}
+    fault = result.faults[0]
+    facts = {
+        "incoming_kind": fault.incoming_kind,
+        "previous_identity": fault.previous_identity,
+        "incoming_empty": fault.incoming_empty,
+    }
+    diagnostic = {"diagnostic": facts} if fault.previous_identity is not None else {}
+    return {"outcome": result.outcome, "category": result.category} | diagnostic
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the counterexamples of all counterfactuals, or of one rules file; 1 where there is none."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fragmentlab.qualification.candidates.counterexamples", description=__doc__
+    )
+    parser.add_argument(
+        "--rules", metavar="FILE", help="a rules file, or a rule set's name (default: all counterfactuals)"
+    )
+    parser.add_argument("--out", metavar="FILE", required=True, help="the vector file to write")
+    options = parser.parse_args(arguments)
+    try:
+        return _write(options.rules, options.out)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _write(rules: str | None, out: str) -> int:
+    if rules is None:
+        found = counterexample_file(map(check_shipped, COUNTERFACTUALS))
+    else:
+        # A table holds nothing between responses, so one response has its shortest counterexamples.
+        found = counterexample_file([check_model(TableUnderTest(find_rules(rules)), responses=1)])
+    if not found["vectors"]:
+        print("no invariant is broken, so there is no counterexample", file=sys.stderr)
+        return 1
+    try:
+        Path(out).write_text(as_text(found), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{for_terminal(out)} cannot be written: {reason(error)}") from None
+    print(out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Two runs of one subject compared: what moved, and the verdict."""

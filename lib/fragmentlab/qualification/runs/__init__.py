@@ -1,0 +1,1 @@
+"""Qualification runs: recorded once, entered in a ledger, verified."""

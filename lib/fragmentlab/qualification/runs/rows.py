@@ -1,0 +1,189 @@
+"""From an observation to rows: one result a stream, one diagnostic a fault, and apart from both its timing.
+
+Facts of the stream (events, fragments, argument bytes, null continuations, tolerances) are the kit's own
+whole reading of it, the same for every subject; outcome, stage, category and faults are the subject's. Raw
+calls are compared here and dropped: only booleans remain.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fragmentlab.assembler import Fault, Limits, Result, assemble
+from fragmentlab.qualification.runs.sources import Item
+from fragmentlab.subjects import Case, Observation
+from fragmentlab.subjects.assembler import listing, raw_calls
+from fragmentlab.subjects.interface import RawCall
+
+RESULTS = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("batch", pa.string()),
+        ("evidence", pa.string()),
+        ("provider", pa.string()),
+        ("server", pa.string()),
+        ("model", pa.string()),
+        ("body_sha256", pa.string()),
+        ("conditions_sha256", pa.string()),
+        ("outcome", pa.string()),
+        ("stage", pa.string()),
+        ("category", pa.string()),
+        ("incoming_kind", pa.string()),
+        ("events", pa.int64()),
+        ("fragments", pa.int64()),
+        ("arguments_bytes", pa.int64()),
+        ("null_continuations", pa.int64()),
+        ("first_null_fragment", pa.int64()),
+        ("tolerances", pa.string()),
+        ("expected_outcome", pa.string()),
+        ("expected_category", pa.string()),
+        ("as_expected", pa.bool_()),
+        ("calls_match", pa.bool_()),
+    ]
+)
+"""One row a stream. ``conditions_sha256`` covers tools, limits and the end; ``first_null_fragment`` is the
+ordinal of the first null continuation, so that a sentence about them can be followed down; ``tolerances`` is
+JSON text; ``calls_match`` says whether an accepted stream's calls are those that the vector expects or,
+without one, those that the kit assembles (null where neither has any)."""
+DIAGNOSTICS = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("batch", pa.string()),
+        ("evidence", pa.string()),
+        ("fault", pa.int64()),
+        ("category", pa.string()),
+        ("stage", pa.string()),
+        ("event", pa.int64()),
+        ("fragment", pa.int64()),
+        ("call", pa.int64()),
+        ("incoming_kind", pa.string()),
+        ("incoming_empty", pa.bool_()),
+        ("had_id", pa.bool_()),
+        ("previous_identity", pa.string()),
+        ("next_identity", pa.string()),
+        ("flags", pa.string()),
+    ]
+)
+"""One row a fault, ``fault`` counting from 1 within its stream; ``flags`` is JSON text."""
+TIMINGS = pa.schema(
+    [("stream", pa.string()), ("batch", pa.string()), ("seconds", pa.float64()), ("time", pa.string())]
+)
+"""Outside row equality: wall seconds of one stream, or the time that an imported log gives."""
+
+Row = dict[str, Any]
+_FAULT_FIELDS = (
+    "category", "stage", "event", "fragment", "call", "incoming_kind", "incoming_empty", "had_id",
+    "previous_identity", "next_identity",
+)  # fmt: skip
+
+
+def rows_of(item: Item, observation: Observation) -> tuple[Row, list[Row], Row]:
+    """Return the result, the diagnostics and the timing of one observed case."""
+    reading = observation.reading or _reading(item)
+    key = {"stream": item.case.stream, "batch": item.batch}
+    faults = [_diagnostic(item, n, fault) for n, fault in enumerate(observation.faults, 1)]
+    timing = {**key, "seconds": observation.seconds, "time": None}
+    return _result(item, observation, reading), faults, timing
+
+
+def to_text(value: object) -> str:
+    """A nested value as JSON text, the same text for the same value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _reading(item: Item, timeline_rows: int = 0) -> Result:
+    case = item.case
+    limits = dataclasses.replace(listing(case.limits), timeline_rows=timeline_rows)
+    return assemble(
+        case.body, tools=case.tools, limits=limits, diagnose=True, framing=case.framing, end=case.end
+    )
+
+
+def _conditions_sha256(case: Case) -> str:
+    """One hash over what a stream is judged by beside its bytes: tools, limits and how its transport
+    ended."""
+    conditions = [case.tools, dataclasses.asdict(case.limits), case.end, case.framing]
+    return hashlib.sha256(to_text(conditions).encode()).hexdigest()
+
+
+def _first_null(item: Item) -> int | None:
+    rows = _reading(item, Limits().timeline_rows).timeline
+    nulls = (r for r in rows if r.incoming_kind == "null" and r.previous_identity == "established")
+    return next((row.fragment for row in nulls), None)
+
+
+def _result(item: Item, observation: Observation, reading: Result) -> Row:
+    primary = observation.faults[0] if observation.faults else None
+    matches = _calls_match(item, observation, reading)
+    expected = item.expected
+    return {
+        "stream": item.case.stream,
+        "batch": item.batch,
+        "evidence": item.evidence,
+        "provider": item.provider,
+        "server": item.server,
+        "model": item.model,
+        "body_sha256": hashlib.sha256(item.case.body).hexdigest(),
+        "conditions_sha256": _conditions_sha256(item.case),
+        "outcome": observation.outcome,
+        "stage": primary.stage if primary else None,
+        "category": observation.category,
+        "incoming_kind": primary.incoming_kind if primary else None,
+        **{name: reading.counts[name] for name in ("events", "fragments", "arguments_bytes")},
+        "null_continuations": reading.counts["null_continuations"],
+        "first_null_fragment": _first_null(item) if reading.counts["null_continuations"] else None,
+        "tolerances": to_text(reading.tolerances),
+        "expected_outcome": expected.outcome if expected else None,
+        "expected_category": expected.category if expected else None,
+        "as_expected": _as_expected(item, observation, matches),
+        "calls_match": matches,
+    }
+
+
+def _as_expected(item: Item, observation: Observation, matches: bool | None) -> bool | None:
+    if item.expected is None:
+        return None
+    same = (observation.outcome, observation.category) == (item.expected.outcome, item.expected.category)
+    return same and matches is not False
+
+
+def _calls_match(item: Item, observation: Observation, reading: Result) -> bool | None:
+    if observation.outcome != "accepted":
+        return None
+    if item.expected is not None:
+        wanted: Sequence[RawCall] = item.expected.calls
+    else:
+        wanted = raw_calls(reading)
+    return same_calls(observation.calls, wanted) if wanted else None
+
+
+def same_calls(calls: Sequence[RawCall], wanted: Sequence[RawCall]) -> bool:
+    """Whether two lists of calls are the same: IDs and names as text, arguments as text or as JSON values."""
+    return len(calls) == len(wanted) and all(
+        a[:2] == b[:2] and (a[2] == b[2] or _same_json(a[2], b[2]))
+        for a, b in zip(calls, wanted, strict=True)
+    )
+
+
+def _same_json(first: str, second: str) -> bool:
+    try:
+        return to_text(json.loads(first)) == to_text(json.loads(second))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _diagnostic(item: Item, number: int, fault: Fault) -> Row:
+    return {
+        "stream": item.case.stream,
+        "batch": item.batch,
+        "evidence": item.evidence,
+        "fault": number,
+        **{name: getattr(fault, name) for name in _FAULT_FIELDS},
+        "flags": to_text(fault.flags),
+    }

@@ -1,0 +1,1 @@
+"""Notebooks as pages: parameters, execution, rendering, the index."""

@@ -1,0 +1,70 @@
+"""From the options of ``fragmentlab report`` to a folder of pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fragmentlab.reports.frame.catalog import list_notebooks, notebooks_folder, select_notebooks
+from fragmentlab.reports.frame.execute import Execution, Job, execute
+from fragmentlab.reports.frame.parameters import (
+    Parameter,
+    declared_parameters,
+    parse_assignments,
+    shown,
+    typed,
+)
+from fragmentlab.reports.frame.render import index_html, notebook_html, page_of, summary, write_whole
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs of one report, checked before any kernel starts."""
+
+    jobs: list[Job]
+    declared: dict[str, dict[str, Parameter]]
+    notebooks_in_folder: int
+
+
+def plan_report(folder: str | None, only: Sequence[str], assignments: Sequence[str]) -> Plan:
+    """Choose the notebooks and give each the parameters that it declares.
+
+    Raises InputError for a missing folder, an unknown notebook, and a parameter that no chosen notebook
+    declares or whose text does not fit the declared type.
+    """
+    available = list_notebooks(notebooks_folder(folder))
+    chosen = select_notebooks(available, list(only))
+    declared = {notebook.name: declared_parameters(notebook.path) for notebook in chosen}
+    given = parse_assignments(assignments, {name: p for own in declared.values() for name, p in own.items()})
+    jobs = []
+    for notebook in chosen:
+        own = declared[notebook.name]
+        values = {name: typed(own[name], text) for name, text in given.items() if name in own}
+        jobs.append(
+            Job(notebook, values, {name: shown(p, values.get(name, p.default)) for name, p in own.items()})
+        )
+    return Plan(jobs, declared, len(available))
+
+
+def build_report(plan: Plan, out: Path, scratch: Path, say: Callable[[str], None]) -> int:
+    """Run the plan's notebooks, write a page and an executed notebook each, then the index; return how
+    many failed."""
+    say(f"{len(plan.jobs)} notebooks to run")
+    ended: list[Execution] = []
+
+    def write(execution: Execution) -> None:
+        ended.append(execution)
+        name = execution.job.notebook.name
+        page = page_of(execution, plan.declared[name])
+        write_whole(out / f"{name}.ipynb", json.dumps(execution.content, indent=1, ensure_ascii=False) + "\n")
+        write_whole(out / f"{name}.html", notebook_html(page, execution.content))
+        verdict = "passed" if execution.passed else f"FAILED ({execution.reason})"
+        say(f"{len(ended)}/{len(plan.jobs)} {name} {verdict} in {page.duration}")
+
+    executions = execute(plan.jobs, scratch, write)
+    pages = [page_of(execution, plan.declared[execution.job.notebook.name]) for execution in executions]
+    write_whole(out / "index.html", index_html(pages, plan.notebooks_in_folder))
+    say(summary(pages, plan.notebooks_in_folder))
+    return sum(not execution.passed for execution in executions)

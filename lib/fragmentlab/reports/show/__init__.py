@@ -1,0 +1,1 @@
+"""What notebooks show: tables, figures and sentences."""

@@ -1,0 +1,45 @@
+"""Which subject a run puts to the test, as plain data that a worker process can build it from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fragmentlab.assembler import SHIPPED
+from fragmentlab.corpus.rules import find_rules
+from fragmentlab.subjects import AssemblerSubject, Bounds, CommandSubject, EngineSubject, Subject
+
+RECONSTRUCTIONS: Mapping[str, str] = {
+    "reject-null": "our reconstruction of the rule before the repair, made later and not a record of the past"
+}
+"""Rule sets whose runs must never be taken for history -> what is said of them."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A subject to be built: a rule table, a counterfactual's name, or a command with its bounds."""
+
+    rules: str | None = None
+    command: tuple[str, ...] | None = field(default=None, repr=False)
+    long_lived: bool = False
+    bounds: Bounds = field(default_factory=Bounds)
+    categories: frozenset[str] = frozenset()
+
+    def build(self) -> Subject:
+        """Make the subject. Raises InputError for rules that are unknown or unusable."""
+        if self.command is not None:
+            return CommandSubject(
+                self.command, long_lived=self.long_lived, bounds=self.bounds, categories=self.categories
+            )
+        assert self.rules is not None
+        if self.rules not in SHIPPED:
+            from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, counterfactual
+
+            if self.rules in COUNTERFACTUALS:
+                return EngineSubject(self.rules, counterfactual(self.rules))
+        return AssemblerSubject(find_rules(self.rules))
+
+    @property
+    def reconstruction(self) -> str | None:
+        """What must be said of a run under these rules, if anything."""
+        return RECONSTRUCTIONS.get(self.rules or "")

@@ -1,0 +1,1 @@
+"""The wire form of a streamed response: recognised, read and written in one place."""

@@ -1,0 +1,115 @@
+"""Tables, figures and sentences: what cells leave is escaped, captioned and described."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fragmentlab.display import for_figure
+from fragmentlab.reports import Badge, Callout, Figure, Lists, Table, conclude
+from fragmentlab.reports.frame.sanitize import FOOTER_TYPE
+from fragmentlab.reports.show.figures import DARK, LIGHT
+from fragmentlab.reports.show.tables import ROW_LIMIT
+
+HOSTILE = st.text(st.sampled_from("<>&\"'$\x1b\u202e\n|`ab"), max_size=12)
+
+
+class Tags(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.attributes = [], []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.append(dict(attrs))
+
+
+@given(caption=HOSTILE, column=HOSTILE, cell=HOSTILE, note=HOSTILE)
+def test_table_text_makes_no_markup(caption, column, cell, note):
+    """Whatever the texts hold, the table has the tags of an empty-handed one and no control character."""
+    bundle = Table(caption, [column, "b"], [[cell, Badge(cell, "bad")]], note=note or "n")._repr_mimebundle_()
+    plain = Table("c", ["a", "b"], [["x", Badge("x", "bad")]], note="n")._repr_mimebundle_()
+    assert Tags(bundle["text/html"]).tags == Tags(plain["text/html"]).tags
+    assert not {"\x1b", "\u202e"} & set(bundle["text/html"] + bundle["text/plain"])
+
+
+def test_table_has_caption_and_headers():
+    """Assistive technology finds a caption, column and row headers and a region that scrolls by keyboard."""
+    html = Table("Things", ["name", "count"], [["a", 1234]]).to_html()
+    attributes = Tags(html).attributes
+    assert "<caption>Things</caption>" in html and "1,234" in html
+    assert [a["scope"] for a in attributes if "scope" in a] == ["col", "col", "row"]
+    assert attributes[0]["tabindex"] == "0" and attributes[0]["aria-label"] == "Things"
+
+
+def test_table_as_text_is_aligned():
+    """In a terminal the same table is aligned text."""
+    table = Table("Things", ["name", "n"], [["a", 5], ["long", 1234], ["none", None]])
+    assert table.to_text().splitlines() == [
+        "Things", "name      n", "----  -----", "a         5", "long  1,234", "none      –",
+    ]  # fmt: skip
+
+
+def test_long_tables_say_what_they_leave_out():
+    """A table is never cut silently, and an empty one says so."""
+    assert "25 more rows are not shown." in Table("T", ["a"], [[i] for i in range(ROW_LIMIT + 25)]).to_text()
+    assert Table("T", ["a"], []).to_text().endswith("None.")
+
+
+def test_badges_have_a_second_cue():
+    """Good and bad differ by a mark, not by colour alone."""
+    assert str(Badge("x", "ok")) != str(Badge("x", "bad"))
+
+
+def draw(text):
+    def on(axes, theme):
+        axes.text(0.5, 0.5, for_figure(text))
+        axes.set_title(for_figure(text))
+
+    return on
+
+
+@pytest.mark.parametrize("text", ["$x^2$", "$\\frac{1}{2", "\\", "$", "\x1b[31m", "中文 🎉 \u202e", "\ud800"])
+def test_figures_take_any_text(text):
+    """Math, missing glyphs and surrogates neither fail nor warn."""
+    figure = Figure(draw(text), alt=text, caption=text)
+    assert figure.to_svg(LIGHT).startswith(b"<?xml")
+
+
+def test_figure_carries_alt_text_and_both_themes():
+    """One element holds the alt text, the caption and a picture each for light and dark pages."""
+    html = Figure(draw("x"), alt='Two "things" & more', caption="Things").to_html()
+    parsed = Tags(html)
+    image = parsed.attributes[parsed.tags.index("img")]
+    source = parsed.attributes[parsed.tags.index("source")]
+    assert image["alt"] == 'Two "things" & more' and image["src"].startswith("data:image/svg+xml;base64,")
+    assert source["media"] == "(prefers-color-scheme: dark)" and source["srcset"] != image["src"]
+    assert "<figcaption>Things</figcaption>" in html
+
+
+def test_figures_are_the_same_bytes_each_time():
+    """The same data draws the same file, without a date or a random id."""
+    figure = Figure(draw("x"), alt="a", caption="c")
+    assert figure.to_svg(DARK) == figure.to_svg(DARK)
+    assert b"<dc:date>" not in figure.to_svg(DARK)
+
+
+@given(HOSTILE)
+def test_sentences_make_no_markup(text):
+    """Callouts and lists escape what they say; only https addresses become links."""
+    callout = Callout("bad", text, [text])._repr_mimebundle_()["text/html"]
+    assert Tags(callout).tags == ["div", "p", "p"]
+    lists = Lists([(text, [text, (text, "javascript:x"), (text, f"https://x/{text}")])]).to_html()
+    assert Tags(lists).tags == ["p", "ul", "li", "li", "li", "a"]
+
+
+def test_conclusion_is_the_footer():
+    """The closing cell says what is shown and what is not, and leaves the proof that the end was reached."""
+    bundle = conclude(shows=["a"], not_shown=["b"])._repr_mimebundle_()
+    assert bundle[FOOTER_TYPE] == {"complete": True}
+    assert bundle["text/plain"] == "This shows\n  - a\nThis does not show\n  - b"
