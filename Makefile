@@ -18,8 +18,9 @@ help: ## list these targets
 report: env ## run every notebook and render reports/index.html
 	@$(RUN) -m fragmentlab report
 
-test: env ## run every test
-	@$(RUN) -m pytest
+# A worker takes whole files: set-ups of a file are made once, and a notebook keeps its kernel.
+test: env ## run every test, on every core
+	@$(RUN) -m pytest --numprocesses logical --dist loadfile
 
 lint: env ## check style and types
 	@$(RUN) -m ruff check .

@@ -45,7 +45,7 @@ def test_frames_are_named_by_line_and_our_own_files():
     """A cell's line and our own modules are named; other files and odd paths are not."""
     frames = [
         f"\x1b[31mCell In[4], line 2\x1b[39m\n {SECRET}",
-        f"File /x/{SECRET}/lib/fragmentlab/reports/tables.py:33, in f({SECRET})",
+        f"File /x/{SECRET}/lib/fragmentlab/reports/frame/render.py:33, in f({SECRET})",
         f"File /x/fragmentlab/{SECRET}.py:3, in g()",
         "File /usr/lib/python3/json/decoder.py:355, in decode",
     ]
@@ -53,7 +53,7 @@ def test_frames_are_named_by_line_and_our_own_files():
     assert told == [
         "ValueError (its message may quote data and is not shown)",
         "  cell [4], line 2",
-        "  fragmentlab/reports/tables.py, line 33",
+        "  fragmentlab/reports/frame/render.py, line 33",
     ]
 
 
