@@ -32,7 +32,7 @@ TOP_LEVEL = {
     ".ci",
     ".github",
 }
-"""DESIGN section 6; other dot files are allowed."""
+"""docs/design.md, section 6; other dot files are allowed."""
 
 
 def direct_dependencies(root: Path) -> set[str]:
@@ -110,7 +110,7 @@ def test_everything_installed_is_pinned(constraints):
 
 
 def test_top_level_is_bare(root):
-    """The top folder holds only what DESIGN section 6 names, and dot files."""
+    """The top folder holds only what docs/design.md, section 6 names, and dot files."""
     if not (root / ".git").exists():
         pytest.skip("not a git checkout")
     listing = subprocess.run(

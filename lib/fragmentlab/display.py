@@ -2,7 +2,7 @@
 
 Every function is total (any ``str``, lone surrogates included) and makes what cannot be seen visible: control
 characters, bidirectional marks, zero-width and unassigned characters become ``\\x1b``, ``\\u202e``,
-``\\U000e0041``. So nothing hides, reorders a line, or moves a cursor. Source: DESIGN section 5.
+``\\U000e0041``. So nothing hides, reorders a line, or moves a cursor. Source: docs/design.md, section 5.
 """
 
 from __future__ import annotations

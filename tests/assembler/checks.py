@@ -101,7 +101,7 @@ def broken_promises(sequence: Sequence, result: Result, is_allowed: Callable[[li
 
 
 def is_allowed_by_design(said: list[Any]) -> bool:
-    """DESIGN section 3 in words: null only after a nonempty ID, "" only before it, one string."""
+    """docs/design.md, section 3 in words: null only after a nonempty ID, "" only before it, one string."""
     known = False
     for says in said:
         if says is None and not known:

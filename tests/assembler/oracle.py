@@ -1,4 +1,5 @@
-"""A second, deliberately plain implementation of the identity rules, written from DESIGN's table and prose.
+"""A second, deliberately plain implementation of the identity rules, written from the table and
+the prose of docs/design.md.
 
 It shares nothing with the assembler: it works on decoded fragments, one at a time, until the first fault.
 """
@@ -31,7 +32,7 @@ DESIGN_TABLE = {(i, c): action for i, row in _ROWS.items() for c, action in (row
 
 @dataclass
 class Oracle:
-    """What DESIGN says of one response, given its fragments in order."""
+    """What docs/design.md says of one response, given its fragments in order."""
 
     tools: list[str] | None = None
     calls: dict[int, dict[str, str]] = field(default_factory=dict)

@@ -94,7 +94,7 @@ def test_fragment_not_an_object(item: Any) -> None:
 
 
 def test_order_within_a_fragment() -> None:
-    """Of several faults in one fragment the first in DESIGN's order is primary; diagnosing lists them all."""
+    """Of several faults in one fragment the first in order is primary; diagnosing lists them all."""
     bad = {"index": 0, "id": 7, "type": "custom", "function": {"name": 1, "arguments": 2}}
     result = assemble(response(bad), diagnose=True)
     assert [fault.category for fault in result.faults] == [

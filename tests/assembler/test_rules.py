@@ -60,7 +60,7 @@ def test_twenty_five_cells() -> None:
 
 
 def expected_action(rules: str, identity: str, column: str) -> str:
-    """DESIGN's table, and how the other two shipped rule sets differ from it."""
+    """The table of docs/design.md, and how the other two shipped rule sets differ from it."""
     action = DESIGN_TABLE[identity, column]
     if rules == "reject-null":
         if (identity, column) == ("established", "null"):
@@ -74,7 +74,7 @@ def expected_action(rules: str, identity: str, column: str) -> str:
 @pytest.mark.parametrize("rules", SHIPPED)
 @pytest.mark.parametrize(("identity", "column"), CELLS)
 def test_cell(rules: str, identity: str, column: str) -> None:
-    """The table says what DESIGN says, and the assembler does that, with its bounded diagnostic."""
+    """The table says what docs/design.md says, and the assembler does that, with its bounded diagnostic."""
     action = SHIPPED[rules].action(identity, column)
     expected = expected_action(rules, identity, column)
     assert action == expected

@@ -1,5 +1,7 @@
-"""The assembler: reads of bytes in, the outcome of one streamed response out, without any I/O (DESIGN
-section 4)."""
+"""The assembler: reads of bytes in, the outcome of one streamed response out, without any I/O.
+
+Source: docs/design.md, section 4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragments to calls: the state of one response, kept by index (DESIGN sections 3 and 4)."""
+"""Fragments to calls: the state of one response, kept by index (docs/design.md, sections 3 and 4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fragmentlab.assembler.result import Fault, FragmentRow, alias
 from fragmentlab.assembler.rules import RuleSet
 
 MAX_INDEX = 127
-"""The largest index (DESIGN section 4)."""
+"""The largest index (docs/design.md, section 4)."""
 _MISSING: Any = object()
 _KIND_BY_TYPE: dict[type, str] = {
     bool: "boolean", int: "number", float: "number", str: "string", list: "array", type(None): "null",
@@ -89,7 +89,7 @@ class CallState:
 
 
 def incoming_kind(value: Any) -> str:
-    """Name the kind of what a fragment says of its ID (DESIGN section 2)."""
+    """Name the kind of what a fragment says of its ID (docs/design.md, section 2)."""
     if value is _MISSING:
         return "omitted"
     if value == "" and type(value) is str:

@@ -19,8 +19,10 @@ DECIDING_KEYS = frozenset(
     "id index choices delta tool_calls function name arguments finish_reason native_finish_reason "
     "function_call error type text object usage".split()
 )
-"""Keys that may stand only once in the root, a choice, a delta, a fragment and its function (DESIGN section
-4)."""
+"""Keys that may stand only once in the root, a choice, a delta, a fragment and its function.
+
+Source: docs/design.md, section 4.
+"""
 
 _KNOWN_NESTING = 6
 """Root, choice, delta, fragment and function, and one empty object: all that can be open besides arrays

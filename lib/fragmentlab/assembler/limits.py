@@ -1,4 +1,4 @@
-"""Limits as data: ``limits.json`` holds each name, default and unit (DESIGN section 4)."""
+"""Limits as data: ``limits.json`` holds each name, default and unit (docs/design.md, section 4)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Validation of the complete proposal: identity, name and arguments of each call (DESIGN section 4, end of
-the order)."""
+"""Validation of the complete proposal: identity, name and arguments of each call.
+
+Source: docs/design.md, section 4, end of the order of checks.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Fault:
-    """One bounded diagnostic (DESIGN section 5): no raw argument, ID, name or content is ever in it.
+    """One bounded diagnostic (docs/design.md, section 5): no raw argument, ID, name or content is ever in it.
 
     Ordinals count from 1: ``event`` over events with data, ``fragment`` over the response's fragments,
     ``call`` over its indices in the order of their first fragment. None means that the fact does not apply.

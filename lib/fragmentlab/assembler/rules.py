@@ -1,5 +1,6 @@
-"""Identity rules as tables, and the invariants that decide whether a table may serve execution (DESIGN
-section 3).
+"""Identity rules as tables, and the invariants that decide whether a table may serve execution.
+
+Source: docs/design.md, section 3.
 
 A table maps (identity, what the fragment says) to one of three actions: ``keep`` leaves the identity as it
 is, ``set`` takes what the fragment says, ``reject:CATEGORY`` refuses the response.

@@ -21,7 +21,7 @@ _LISTED_LINES = 1000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of DESIGN section 8."""
+    """Declare the options of docs/design.md, section 8."""
     parser.add_argument(
         "file", metavar="FILE", help="a recorded stream (SSE or JSON Lines), - for standard input"
     )

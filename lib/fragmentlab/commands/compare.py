@@ -11,7 +11,7 @@ from fragmentlab.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of DESIGN section 8."""
+    """Declare the options of docs/design.md, section 8."""
     parser.add_argument("base", metavar="BASE", help="a run's folder, its id or a revision label")
     parser.add_argument("target", metavar="TARGET", help="the run that is judged, named likewise")
     parser.add_argument(

@@ -10,7 +10,7 @@ from fragmentlab.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of DESIGN section 8."""
+    """Declare the options of docs/design.md, section 8."""
     parser.add_argument("category", metavar="CATEGORY", help="such as identity.conflict")
 
 

@@ -12,7 +12,7 @@ from fragmentlab.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of DESIGN section 8."""
+    """Declare the options of docs/design.md, section 8."""
     parser.add_argument("--revision", metavar="R", required=True, help="the revision that the note is about")
     parser.add_argument(
         "--runs",

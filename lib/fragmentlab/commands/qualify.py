@@ -14,7 +14,7 @@ _MIB = 1 << 20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of DESIGN section 8."""
+    """Declare the options of docs/design.md, section 8."""
     parser.add_argument(
         "sources",
         metavar="BATCH|VECTORS",

@@ -11,7 +11,7 @@ from fragmentlab.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the actions of DESIGN section 8."""
+    """Declare the actions of docs/design.md, section 8."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list the recorded runs")
     _add_runs(listing, "runs, then data/runs")

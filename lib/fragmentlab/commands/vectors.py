@@ -35,7 +35,7 @@ class _FileReport:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of DESIGN section 8."""
+    """Declare the options of docs/design.md, section 8."""
     parser.add_argument(
         "paths", metavar="PATH", nargs="+", help="a vector file, or a folder whose *.json are vector files"
     )

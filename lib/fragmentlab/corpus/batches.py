@@ -1,4 +1,7 @@
-"""Batches: named collections of streams with provenance and one kind of evidence (DESIGN section 7)."""
+"""Batches: named collections of streams with provenance and one kind of evidence.
+
+Source: docs/design.md, section 7.
+"""
 
 from __future__ import annotations
 
@@ -263,7 +266,7 @@ def _umask() -> int:
 
 
 def record_of(stream: Stream) -> dict[str, Any]:
-    """Return the stream record of DESIGN section 7: ``body`` where it is UTF-8 text, otherwise
+    """Return the stream record of docs/design.md, section 7: ``body`` where it is UTF-8 text, otherwise
     ``body_base64``."""
     record = {name: getattr(stream, name) for name in _RECORD_FIELDS}
     try:

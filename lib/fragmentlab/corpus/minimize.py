@@ -42,8 +42,7 @@ class _Candidate:
 def minimized_vector(
     stream: Stream, category: str | None = None, rules: str | RuleSet = DEFAULT_RULES, scrubbed: bool = True
 ) -> dict[str, Any]:
-    """Return a vector file (DESIGN section 7) with one vector: the stream reduced as far as ``category`` is
-    still its first.
+    """Return a vector file with one vector: the stream reduced as far as ``category`` is still its first.
 
     Without a category it is the stream's own. The stream is scrubbed first, so that the vector can be shared;
     pass False for one that was. Raises InputError where the stream does not have the category, or cannot be

@@ -1,5 +1,7 @@
-"""Names that may be shown: reviewed public ones as they are, every other one as an alias (DESIGN section
-5)."""
+"""Names that may be shown: reviewed public ones as they are, every other one as an alias.
+
+Source: docs/design.md, section 5.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Stream:
 
     @property
     def framing(self) -> Framing:
-        """``jsonl`` where the first non-blank byte is ``{`` (DESIGN section 8), otherwise ``sse``."""
+        """``jsonl`` where the first non-blank byte is ``{``; otherwise ``sse``."""
         return framing_of(self.body)
 
     @property

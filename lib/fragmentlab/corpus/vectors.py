@@ -1,4 +1,7 @@
-"""Vector files (DESIGN section 7): streams with the outcome that they must have, and how each is replayed."""
+"""Vector files: streams with the outcome that they must have, and how each is replayed.
+
+Source: docs/design.md, section 7.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Anyone's gateway as a subject: ``--exec CMD`` (DESIGN section 8), one process a stream or one for all of
-them.
+"""Anyone's gateway as a subject: ``--exec CMD``, one process per stream or one for all of them.
+
+Source: docs/design.md, section 8.
 
 One process a stream: the bytes of the stream on standard input, then its end; the answer on standard output;
 exit status 0 or 1. How the transport ended and which tools are known stand in the environment

@@ -1,4 +1,7 @@
-"""The interface that every subject meets: a ``Case`` in, an ``Observation`` out (DESIGN section 6)."""
+"""The interface that every subject meets: a ``Case`` in, an ``Observation`` out.
+
+Source: docs/design.md, section 6.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ RawCall = tuple[str, str, str]
 
 @dataclass(frozen=True, repr=False)
 class Case:
-    """One stream to be judged; ``tools`` as DESIGN section 7 writes them, None where unknown."""
+    """One stream to be judged; ``tools`` as docs/design.md, section 7 writes them, None where unknown."""
 
     stream: str
     body: bytes

@@ -201,7 +201,7 @@ def _fault_of_content(value: dict[str, Any], steps: tuple[Step, ...]) -> str | N
 
 
 def _kit_record(value: dict[str, Any]) -> bytes | None:
-    """Return the body of a stream record of a batch (DESIGN section 7), None for anything else."""
+    """Return the body of a stream record of a batch (docs/design.md, section 7), None for anything else."""
     if not {"id", "provider", "fidelity", "end", "pair"} <= value.keys():
         return None
     if isinstance(body := value.get("body"), str):

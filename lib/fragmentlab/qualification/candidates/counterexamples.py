@@ -49,7 +49,7 @@ _NOTES = {
 
 
 def counterexample_file(checks: Iterable[Check]) -> dict[str, Any]:
-    """Return a vector file (DESIGN section 7) of every finding, each stream once; maybe no vectors."""
+    """Return a vector file of every finding, each stream once; maybe no vectors."""
     vectors = list(_vectors(checks))
     flags = {flag for vector in vectors for flag in vector["flags"]}
     notes = {name: note for name, note in _NOTES.items() if name in flags}

@@ -1,4 +1,4 @@
-"""Rule sets made wrong on purpose, to measure the harm of a reading (DESIGN section 3). None may be executed.
+"""Rule sets made wrong on purpose, to measure the harm of a reading. None may be executed.
 
 Two are tables. Four are what no table can express: they take every null as no update, and give a call that
 ends without an ID one from elsewhere. They live apart from the assembler, which imports nothing of this

@@ -3,7 +3,9 @@
 Each step is taken by the assembler itself, on real bytes. Sequences that leave the same state behind (what is
 known of each index, where those IDs were said, which invariants are already broken) are followed once, from
 the shortest of them; a refused response is not followed, since nothing after a refusal can give a call. When
-no new state appears the search is closed, and what it says holds for any length. Source: DESIGN section 3.
+no new state appears the search is closed, and what it says holds for any length.
+
+Source: docs/design.md, section 3.
 """
 
 from __future__ import annotations

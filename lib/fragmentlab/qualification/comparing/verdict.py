@@ -1,4 +1,7 @@
-"""The verdict of a comparison: pass, lost protection, lost compatibility or drift (DESIGN section 2)."""
+"""The verdict of a comparison: pass, lost protection, lost compatibility or drift.
+
+Source: docs/design.md, section 2.
+"""
 
 from __future__ import annotations
 

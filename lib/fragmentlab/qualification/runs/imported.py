@@ -2,8 +2,8 @@
 
 A log is JSON Lines. Each line holds ``stream`` (an id of this kit) or ``task`` (any text, kept as a hash),
 ``time`` (ISO 8601 with a zone), ``outcome`` and, of a rejection, ``category``; it may hold the bounded
-diagnostic fields of DESIGN section 5. Anything else is refused, whole: no raw text can come in. Categories
-stay as they were recorded; the old compound one is never split.
+diagnostic fields of docs/design.md, section 5. Anything else is refused, whole: no raw text can come in.
+Categories stay as they were recorded; the old compound one is never split.
 """
 
 from __future__ import annotations

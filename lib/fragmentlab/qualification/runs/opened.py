@@ -1,4 +1,7 @@
-"""Qualification runs on disk: found, opened with every hash checked, and listed (DESIGN section 7)."""
+"""Qualification runs on disk: found, opened with every hash checked, and listed.
+
+Source: docs/design.md, section 7.
+"""
 
 from __future__ import annotations
 

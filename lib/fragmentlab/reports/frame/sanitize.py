@@ -2,7 +2,7 @@
 
 Removed: what papermill and the kernel note about paths, times and parameters; raw parameter values; the text
 that libraries write to standard error; messages and source lines of tracebacks, apart from messages of our
-own exceptions, which never quote input. Source: DESIGN section 5, FINDINGS section 5.
+own exceptions, which never quote input. Source: docs/design.md, section 5.
 """
 
 from __future__ import annotations
