@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fragmentlab.assembler import Framing
+from fragmentlab.wire.events import has_comments, payloads
+from fragmentlab.wire.fragments import choices_of, fragments_of, function_of
 
 SHAPES: dict[str, str] = {
     "id omitted": "later fragments leave the ID out",
@@ -64,58 +66,44 @@ def observe(body: bytes, framing: Framing) -> frozenset[str]:
     Events that are no chunk are passed over; the assembler says what is wrong with them.
     """
     seen = _Seen()
-    done = comments = False
-    for line in body.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
-        data = line.removeprefix(b"data:").strip(b" \t") if framing == "sse" else line
-        if framing == "sse" and not line.startswith(b"data:"):
-            comments = comments or line.startswith(b":")
-        elif data == b"[DONE]":
-            done = True
-        else:
-            _chunk(seen, data)
+    done = False
+    for data in payloads(body, framing):
+        done = done or data.strip(b" \t") == b"[DONE]"
+        for document in data.split(b"\n"):
+            try:
+                _chunk(seen, json.loads(document))
+            except (ValueError, RecursionError):
+                continue
     if not seen.order:
         return frozenset()
     _sum_up(seen)
-    if comments:
+    if framing == "sse" and has_comments(body):
         seen.shapes.add("comments")
     if framing == "sse" and not done:
         seen.shapes.add("no [DONE]")
     return frozenset(seen.shapes)
 
 
-def _chunk(seen: _Seen, data: bytes) -> None:
-    try:
-        chunk = json.loads(data)
-    except (ValueError, RecursionError):
-        return
+def _chunk(seen: _Seen, chunk: Any) -> None:
     if not isinstance(chunk, dict):
         return
     if isinstance(chunk.get("id"), str) and chunk["id"]:
         seen.responses.add(chunk["id"])
-    choices = chunk.get("choices")
-    if choices == []:
+    if chunk.get("choices") == []:
         seen.shapes.add("empty choices")
-    for choice in choices if isinstance(choices, list) else ():
-        if isinstance(choice, dict):
-            _choice(seen, choice)
-
-
-def _choice(seen: _Seen, choice: dict[str, Any]) -> None:
-    delta = choice.get("delta")
-    fragments: list[Any] = []
-    if isinstance(delta, dict):
-        _delta(seen, delta)
-        found = delta.get("tool_calls")
-        fragments = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-        if len({repr(item.get("index")) for item in fragments}) > 1:
-            seen.shapes.add("several in a chunk")
-        for fragment in fragments:
-            seen.shapes.update(_fragment(seen, fragment))
-    finish = choice.get("finish_reason")
-    if isinstance(finish, str) and finish:
-        seen.finishes.append(finish)
-        if fragments:
-            seen.shapes.add("finish with fragment")
+    fragments = list(fragments_of(chunk))
+    if len({repr(fragment.get("index")) for fragment in fragments}) > 1:
+        seen.shapes.add("several in a chunk")
+    for choice in choices_of(chunk):
+        if isinstance(choice.get("delta"), dict):
+            _delta(seen, choice["delta"])
+        finish = choice.get("finish_reason")
+        if isinstance(finish, str) and finish:
+            seen.finishes.append(finish)
+            if fragments:
+                seen.shapes.add("finish with fragment")
+    for fragment in fragments:
+        seen.shapes.update(_fragment(seen, fragment))
 
 
 def _delta(seen: _Seen, delta: dict[str, Any]) -> None:
@@ -135,8 +123,7 @@ def _fragment(seen: _Seen, fragment: dict[str, Any]) -> Iterator[str]:
     elif type(index) is int and index < 0:
         yield "negative index"
     call = repr(index)
-    function = fragment.get("function")
-    function = function if isinstance(function, dict) else {}
+    function = function_of(fragment)
     arguments = function.get("arguments", "")
     if arguments is None:
         yield "arguments null"

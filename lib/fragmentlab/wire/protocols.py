@@ -1,17 +1,19 @@
-"""Telling streamed Chat Completions from what else is streamed, and from answers that were assembled
-before."""
+"""Telling streamed Chat Completions from other protocols, and from answers that were assembled before."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
+from fragmentlab.wire.events import payloads
+from fragmentlab.wire.fragments import choices_of
+
 CHAT = "chat completions"
-_EVENT_LINE = re.compile(rb"^data:[ \t]*(?=[\[{\"]|\[DONE\])", re.MULTILINE)
-_DATA_LINE = re.compile(rb"^data:[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _LINES_READ = 64
+_SEVERAL = re.compile(rb"^[ \t]*\{.*\}[ \t]*\n[ \t]*[{\[]", re.MULTILINE)
 _OTHERS = (
     ("anthropic messages", re.compile(r"message_(start|delta|stop)|content_block_\w+")),
     ("openai responses", re.compile(r"response\.\w+(\.\w+)*")),
@@ -22,25 +24,14 @@ _ASSEMBLED_KEYS = re.compile(
 )
 
 
-def looks_like_events(body: bytes) -> bool:
-    """Whether the text holds lines of an event stream with data that could be JSON or the end marker."""
-    if b"data:" not in body:
-        return False
-    body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return _EVENT_LINE.search(body) is not None
-
-
 def protocol_of(body: bytes) -> str | None:
     """Name the protocol of an event stream by its first events; None where no event says."""
-    body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     named = None
-    for number, match in enumerate(_DATA_LINE.finditer(body)):
-        if number >= _LINES_READ:
-            break
+    for line in islice((line for data in payloads(body, "sse") for line in data.split(b"\n")), _LINES_READ):
         try:
-            value = json.loads(match[1])
+            value = json.loads(line)
         except (ValueError, RecursionError):
-            if re.search(rb'"chat\.completion\.chunk"|"delta"\s*:', match[1]):
+            if re.search(rb'"chat\.completion\.chunk"|"delta"\s*:', line):
                 return CHAT
             continue
         protocol = protocol_of_value(value)
@@ -57,8 +48,7 @@ def protocol_of_value(value: Any) -> str | None:
         return None
     if is_chunk(value):
         return CHAT
-    choices = value.get("choices")
-    if isinstance(choices, list) and any(isinstance(choice, dict) and "text" in choice for choice in choices):
+    if any("text" in choice for choice in choices_of(value)):
         return "text completions"
     if "candidates" in value or "usageMetadata" in value:
         return "gemini"
@@ -78,12 +68,9 @@ def is_chunk(value: Any) -> bool:
     """Whether the value is a chunk of a streamed Chat Completions response."""
     if not isinstance(value, dict):
         return False
-    choices = value.get("choices")
-    if isinstance(choices, list) and any(
-        isinstance(choice, dict) and "delta" in choice for choice in choices
-    ):
-        return True
-    return value.get("object") == "chat.completion.chunk"
+    return value.get("object") == "chat.completion.chunk" or any(
+        "delta" in choice for choice in choices_of(value)
+    )
 
 
 def could_be_chunk(value: Any) -> bool:
@@ -95,10 +82,7 @@ def could_be_chunk(value: Any) -> bool:
 
 def is_whole_answer(value: dict[str, Any]) -> bool:
     """Whether the value is an answer that was not streamed, or was put together before it was recorded."""
-    choices = value.get("choices")
-    return isinstance(choices, list) and any(
-        isinstance(choice, dict) and "message" in choice and "delta" not in choice for choice in choices
-    )
+    return any("message" in choice and "delta" not in choice for choice in choices_of(value))
 
 
 def is_trace(keys: Iterable[str]) -> bool:
@@ -108,6 +92,5 @@ def is_trace(keys: Iterable[str]) -> bool:
 
 
 def lost_blank_lines(body: bytes) -> bool:
-    """Whether a data line follows another one that is a whole JSON document: the recorder dropped blank
-    lines."""
-    return re.search(rb"^data:[ \t]*\{.*\}[ \t\r]*\ndata:[ \t]*[{\[]", body, re.MULTILINE) is not None
+    """Return whether an event's data is several JSON documents: the recorder dropped blank lines."""
+    return any(_SEVERAL.search(data) for data in payloads(body, "sse") if b"\n" in data)

@@ -14,7 +14,7 @@ from fragmentlab.corpus.importing.sources import MAX_FILE_BYTES, content_of, hea
 from fragmentlab.corpus.importing.unpack import Budget, Unreadable, as_body
 from fragmentlab.corpus.importing.yaml_events import yaml_documents
 from fragmentlab.corpus.streams import MAX_FILE_BYTES as MAX_BODY_BYTES
-from fragmentlab.wire.protocols import looks_like_events
+from fragmentlab.wire.events import looks_like_events
 
 _YAML_START = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:---|%YAML|- |[A-Za-z_][\w.-]*:(?:\s|$))")
 _YAML_NAMES = (".yaml", ".yml")

@@ -21,12 +21,12 @@ from fragmentlab.corpus.importing.unpack import (
     unpack,
 )
 from fragmentlab.corpus.importing.yaml_events import NotBase64
+from fragmentlab.wire.events import looks_like_events
 from fragmentlab.wire.protocols import (
     CHAT,
     is_chunk,
     is_trace,
     is_whole_answer,
-    looks_like_events,
     protocol_of,
 )
 

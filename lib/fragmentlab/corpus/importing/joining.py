@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fragmentlab.corpus.importing.unpack import Budget, Unreadable, as_body, from_base64, from_hex, unpack
-from fragmentlab.wire.protocols import could_be_chunk, is_chunk, looks_like_events
+from fragmentlab.wire.events import looks_like_events
+from fragmentlab.wire.protocols import could_be_chunk, is_chunk
 
 _WRAPPER_KEYS = (
     "data",
