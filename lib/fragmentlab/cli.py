@@ -33,6 +33,7 @@ COMMANDS = {
     "provider": "start the loopback provider for any client",
     "subjects": "list what can be put to the test",
     "report": "run the notebooks and render an HTML report",
+    "maintain": "renew files that the kit generates for itself",
 }
 """Command name -> help line. Each is a module of ``fragmentlab.commands`` (a trailing ``_`` where the
 name is a Python keyword), loaded only when called, so that ``assemble`` starts without pandas."""

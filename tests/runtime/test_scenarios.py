@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fragmentlab.assembler import SHIPPED, assemble
 from fragmentlab.errors import InputError
@@ -173,7 +174,7 @@ def test_retries_follow_the_policy(provider: Provider, tmp_path: Path) -> None:
     """A policy without retries gives up at the first refusal, one with two asks three times."""
     cut = find_scenario("cut-mid-arguments")
     for times in (0, 2):
-        policy = type(DEFAULT_POLICY)(DEFAULT_POLICY.allow, times, DEFAULT_POLICY.retry_categories)
+        policy = replace(DEFAULT_POLICY, retry=replace(DEFAULT_POLICY.retry, times=times))
         result = play(cut, SMALL, provider, tmp_path / str(times), policy=policy)
         assert result.outcome.requests == times + 1
         assert result.outcome.refusals == ["completion.transport_error"] * (times + 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from fragmentlab.errors import InputError
-from fragmentlab.runtime.policy import DEFAULT_POLICY, policy_from_json
+from fragmentlab.formats import decode
+from fragmentlab.runtime.policy import DEFAULT_POLICY, Policy
 from fragmentlab.runtime.tools import Request
 from fragmentlab.runtime.workspace import ToolError, Workspace, is_plain_name
 
@@ -150,6 +152,7 @@ def test_patterns_do_not_reach_further(name: str) -> None:
 def test_bad_policy_is_refused(change: dict[str, object]) -> None:
     """A policy with an unknown tool, field or category, or that retries a denial, is not taken."""
     good = {"schema": "fragmentlab-policy-v1", "allow": {}, "retry": {"times": 0, "categories": []}}
-    assert policy_from_json(good).first_denied([Request("list_sources", "id", "{}", {})]) == 1
+    policy = decode(json.dumps(good), Policy, "policy.json")
+    assert policy.first_denied([Request("list_sources", "id", "{}", {})]) == 1
     with pytest.raises(InputError, match="policy"):
-        policy_from_json({**good, **change})
+        decode(json.dumps({**good, **change}), Policy, "policy.json")

@@ -17,7 +17,7 @@ from fragmentlab.corpus.batches import batches_folder
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.comparing.comparison import acceptance_interval, compare_runs, paired_p
-from fragmentlab.qualification.comparing.expectations import SCHEMA, load_expectations, proposal
+from fragmentlab.qualification.comparing.expectations import load_expectations, proposal
 from fragmentlab.qualification.comparing.present import to_junit, to_markdown, to_text
 from fragmentlab.qualification.comparing.verdict import Judgement, judge
 from fragmentlab.qualification.runs.opened import Run, open_run
@@ -66,7 +66,7 @@ def made(tmp_path: Path) -> Callable[..., Run]:
 def _declared(folder: Path, *declarations: dict[str, str]) -> list[Any]:
     path = folder / "expectations.json"
     named = [{"reason": "because", "reviewer": "someone", **declaration} for declaration in declarations]
-    path.write_text(json.dumps({"schema": SCHEMA, "declarations": named}))
+    path.write_text(json.dumps({"schema": "fragmentlab-expectations-v1", "declarations": named}))
     return load_expectations(path)
 
 
@@ -245,7 +245,7 @@ def test_unusable_expectations_are_one_line(tmp_path: Path, text: str) -> None:
 )
 def test_a_declaration_is_complete_or_refused(tmp_path: Path, declaration: dict[str, str]) -> None:
     """One selector, two states, a reason and a reviewer: anything else is refused and not quoted."""
-    with pytest.raises(InputError, match="declaration 1") as raised:
+    with pytest.raises(InputError, match=r"declarations\[0\]") as raised:
         _declared(tmp_path, declaration)
     assert "CANARY" not in str(raised.value)
 
