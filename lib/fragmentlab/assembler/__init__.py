@@ -11,6 +11,7 @@ schemas).
 
 from fragmentlab.assembler.assembler import Assembler, End, Framing, assemble
 from fragmentlab.assembler.categories import CATEGORIES, COMPOUND, HOST_CATEGORY, Category
+from fragmentlab.assembler.explanations import Explanation, explain, remarks
 from fragmentlab.assembler.limits import LIMIT_ENTRIES, Limits
 from fragmentlab.assembler.proposal import Tool, Tools
 from fragmentlab.assembler.result import Call, Fault, FragmentRow, Result
@@ -48,6 +49,7 @@ __all__ = [
     "Call",
     "Category",
     "End",
+    "Explanation",
     "Fault",
     "FragmentRow",
     "Framing",
@@ -59,7 +61,9 @@ __all__ = [
     "Tools",
     "assemble",
     "check_invariants",
+    "explain",
     "identity_of",
     "load_rules",
+    "remarks",
     "rules_from_json",
 ]
