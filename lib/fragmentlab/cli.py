@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, TextIO
 
 from fragmentlab import __version__
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 
 COMMANDS = {

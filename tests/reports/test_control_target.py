@@ -18,17 +18,18 @@ from fragmentlab.assembler import SHIPPED
 from fragmentlab.corpus.batches import open_batch, write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.errors import InputError
+from fragmentlab.files import data_folder
 from fragmentlab.reports import ResultDoesNotHold
 from fragmentlab.reports.captured_pairs import load_pairs, pairs_table
 from fragmentlab.reports.control_target import ControlTarget, control_against_target
 from fragmentlab.runtime.provider import Provider
-from fragmentlab.runtime.scenarios import find_scenario, scenarios_folder
+from fragmentlab.runtime.scenarios import find_scenario
 from fragmentlab.runtime.task import Task
 
 CANARY = "CANARY-91be"
 TARGETS = {"target", "target-padded", "parallel-target"}
 LIVE = ("FRAGMENTLAB_BASE_URL", "FRAGMENTLAB_MODEL", "FRAGMENTLAB_API_KEY")
-CONTROL = str(scenarios_folder() / "control.json")
+CONTROL = str(data_folder("scenarios") / "control.json")
 
 
 def _parameters(**given: object) -> SimpleNamespace:
@@ -175,7 +176,7 @@ def test_unusable_environment_is_said(
 
 def test_own_negative_that_is_not_refused_fails(tmp_path: Path) -> None:
     """A negative that has an effect fails the run, and its own sentence is not printed."""
-    data = json.loads((scenarios_folder() / "denied-tool.json").read_bytes())
+    data = json.loads((data_folder("scenarios") / "denied-tool.json").read_bytes())
     del data["allow"]
     (tmp_path / "mine.json").write_text(
         json.dumps({**data, "name": "mine", "about": CANARY}), encoding="utf-8"
@@ -188,7 +189,7 @@ def test_own_negative_that_is_not_refused_fails(tmp_path: Path) -> None:
 
 def test_target_without_null_fails(tmp_path: Path) -> None:
     """A target that in fact streams no null proves nothing and fails the run."""
-    data = json.loads((scenarios_folder() / "target.json").read_bytes())
+    data = json.loads((data_folder("scenarios") / "target.json").read_bytes())
     (tmp_path / "target.json").write_text(json.dumps({**data, "stream": {}}), encoding="utf-8")
     with pytest.raises(ResultDoesNotHold, match="streamed no null after an ID: target"):
         control_against_target(_parameters(scenarios=str(tmp_path))).close()
@@ -248,7 +249,7 @@ def test_one_byte_fails_the_notebook_and_nothing_leaks(provider: Provider, tmp_p
     scenarios = tmp_path / "scenarios"
     scenarios.mkdir()
     for name, text in (("control", f"{CANARY}-report"), ("target", f"{CANARY}-rePort")):
-        data = json.loads((scenarios_folder() / f"{name}.json").read_bytes())
+        data = json.loads((data_folder("scenarios") / f"{name}.json").read_bytes())
         save = {"tool": "save_report", "arguments": {"target": "{target}", "content": text}}
         data["turns"] = [{"step": "read"}, {"calls": [save]}, {"step": "finish"}]
         (scenarios / f"{name}.json").write_text(json.dumps(data), encoding="utf-8")

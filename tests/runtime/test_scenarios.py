@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from fragmentlab.assembler import SHIPPED, assemble
 from fragmentlab.errors import InputError
+from fragmentlab.files import data_folder
 from fragmentlab.runtime import agent
 from fragmentlab.runtime.play import Played, play, play_all
 from fragmentlab.runtime.policy import DEFAULT_POLICY, NEVER_RETRIED
@@ -22,7 +23,6 @@ from fragmentlab.runtime.scenarios import (
     find_scenario,
     load_scenario,
     load_scenarios,
-    scenarios_folder,
 )
 from fragmentlab.runtime.task import Task
 from fragmentlab.runtime.wire import script_text
@@ -30,7 +30,7 @@ from tests.runtime.conftest import SMALL
 
 KEEP = SHIPPED["keep-established"]
 REJECT = SHIPPED["reject-null"]
-NAMES = sorted(path.stem for path in scenarios_folder().glob("*.json"))
+NAMES = sorted(path.stem for path in data_folder("scenarios").glob("*.json"))
 PROMISED = """
 control target repeated-id late-id parallel-target split-characters initial-null null-on-new-index changed-id
 emptied-id id-number id-boolean id-array id-object malformed-arguments duplicate-ids unknown-tool denied-tool

@@ -12,7 +12,7 @@ from itertools import groupby
 from fragmentlab.assembler import CATEGORIES, DEFAULT_RULES, Fault, FragmentRow, Result, assemble
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import read_stream_file
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 
 _COLOURS = {"accepted": "\x1b[32m", "rejected": "\x1b[31m", "no_calls": "\x1b[36m", "heading": "\x1b[1m"}

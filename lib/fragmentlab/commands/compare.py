@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 
 

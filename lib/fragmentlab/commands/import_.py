@@ -34,9 +34,8 @@ def run(args: argparse.Namespace) -> int:
     written."""
     from fragmentlab.corpus.batches import write_batch
     from fragmentlab.corpus.importing.streams import Summary, evidence_of, import_streams, with_first
-    from fragmentlab.corpus.private import MARK
     from fragmentlab.corpus.scrubbing.scrub import Scrubber
-    from fragmentlab.display import for_terminal
+    from fragmentlab.disclosure import PRIVATE, for_terminal
 
     out = Path(args.out)
     if out.exists() or out.is_symlink():
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         licence="not stated",
         scrubbed=not args.no_scrub,
         parquet=args.parquet,
-        extra={MARK: True, "places": summary.places} if args.no_scrub else None,
+        extra={PRIVATE: True, "places": summary.places} if args.no_scrub else None,
     )
     if args.no_scrub:
         (out / ".gitignore").write_text("*\n", encoding="utf-8")

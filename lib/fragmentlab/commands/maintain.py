@@ -22,10 +22,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _schemas(args: argparse.Namespace) -> int:
-    from fragmentlab.corpus.batches import batches_folder
+    from fragmentlab.files import data_folder
     from fragmentlab.formats import SCHEMAS, json_schema
 
-    folder = Path(args.out) if args.out else batches_folder().parent / "schemas"
+    folder = Path(args.out) if args.out else data_folder("schemas")
     for name in SCHEMAS:
         text = json.dumps(json_schema(name), indent=1) + "\n"
         (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")

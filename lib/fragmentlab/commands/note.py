@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 
 
@@ -27,13 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the note as Markdown and HTML."""
-    from fragmentlab.qualification.labels import checked_label, slug
+    from fragmentlab.disclosure import check_label, slug
     from fragmentlab.qualification.note import to_html, to_markdown
     from fragmentlab.qualification.note_facts import make_note
     from fragmentlab.qualification.runs.ledger import LEDGER
     from fragmentlab.qualification.runs.opened import list_runs, runs_folders
 
-    revision = checked_label(args.revision, "the revision label")
+    revision = check_label(args.revision, "the revision label")
     folders = [folder for folder in runs_folders(args.runs) if args.runs or (folder / LEDGER).exists()]
     note = make_note(revision, [recorded for folder in folders for recorded in list_runs(folder)])
     base = Path(args.out) / f"note-{slug(revision)}"

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 
 HELP = "start the loopback provider for any client"
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from fragmentlab.assembler import DEFAULT_RULES
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 
 _MIB = 1 << 20
@@ -87,7 +87,7 @@ def _summary(counts: Mapping[str, int]) -> Iterator[str]:
 
 
 def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]
-    from fragmentlab.qualification.labels import checked_label
+    from fragmentlab.disclosure import check_label
     from fragmentlab.subjects import Bounds, parse_command
     from fragmentlab.subjects.choose import Choice
 
@@ -97,7 +97,7 @@ def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]
             command=parse_command(args.command_line),
             long_lived=args.long_lived,
             bounds=Bounds(args.time_limit, args.memory_limit * _MIB, args.output_limit * _MIB),
-            categories=frozenset(checked_label(name, "a category of --categories") for name in names),
+            categories=frozenset(check_label(name, "a category of --categories") for name in names),
         )
     if args.long_lived or args.categories:
         raise InputError("--long-lived and --categories belong to --exec")

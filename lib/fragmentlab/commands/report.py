@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 
 HELP = "run the notebooks and render an HTML report"

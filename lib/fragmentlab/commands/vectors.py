@@ -16,7 +16,7 @@ from fragmentlab.assembler import RuleSet
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.vector_check import Mismatch, check, unchecked
 from fragmentlab.corpus.vectors import VectorFile, load_vectors, vector_paths
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 
 _RULES_HELP = (
     "a rule set's name or a rules file; only this one is checked. A vector is held to its expectation under "

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fragmentlab.corpus.streams import ENDS, EVIDENCE, FIDELITIES, Stream, reason, stream_id
-from fragmentlab.display import for_terminal
+from fragmentlab.corpus.streams import ENDS, EVIDENCE, FIDELITIES, Stream, stream_id
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import data_folder, reason
 
 SCHEMA = "fragmentlab-batch-v1"
 MANIFEST = "batch.json"
@@ -76,11 +77,6 @@ class Batch:
         return for_terminal(str(self.path / part["file"]))
 
 
-def batches_folder() -> Path:
-    """Return the checkout's ``data/batches`` (the kit is installed in place)."""
-    return Path(__file__).resolve().parents[3] / "data" / "batches"
-
-
 def open_batch(path_or_name: str | Path) -> Batch:
     """Open a batch by its folder, or by name under ``data/batches``; raise InputError for anything else."""
     path = Path(path_or_name)
@@ -89,9 +85,9 @@ def open_batch(path_or_name: str | Path) -> Batch:
         if (
             not (path / MANIFEST).is_file()
             and len(path.parts) == 1
-            and (batches_folder() / path / MANIFEST).is_file()
+            and (data_folder("batches") / path / MANIFEST).is_file()
         ):
-            path = batches_folder() / path
+            path = data_folder("batches") / path
         manifest = json.loads((path / MANIFEST).read_bytes())
     except OSError as error:
         raise InputError(f"{shown} is no batch: batch.json cannot be read ({reason(error)})") from None
@@ -306,4 +302,4 @@ def _write_parquet(path: Path, streams: Iterable[Stream]) -> int:
     return count
 
 
-__all__ = ["Batch", "batches_folder", "open_batch", "record_of", "stream_id", "write_batch"]
+__all__ = ["Batch", "open_batch", "record_of", "stream_id", "write_batch"]

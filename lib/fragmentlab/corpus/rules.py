@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from fragmentlab.assembler import SHIPPED, RulesError, RuleSet, rules_from_json
-from fragmentlab.corpus.streams import reason
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import reason
 
 _MAX_BYTES = 1 << 16
 

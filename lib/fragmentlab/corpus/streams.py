@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
 import re
 import sys
 from collections import Counter
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from fragmentlab.assembler import End, Framing
 from fragmentlab.errors import InputError
+from fragmentlab.files import reason
 
 MAX_FILE_BYTES = 64 << 20
 """The largest single stream that is read from a file; a stream that passes every limit is far smaller."""
@@ -129,14 +128,7 @@ def _read_bounded(path: str) -> bytes:
     return body
 
 
-def reason(error: OSError) -> str:
-    """Say in the system's own words why a file could not be used, without its path."""
-    if error.errno == errno.EISDIR:
-        return "it is a directory; name a file"
-    return os.strerror(error.errno) if error.errno else "the system refused"
-
-
 def _shown(path: str | Path) -> str:
-    from fragmentlab.display import for_terminal
+    from fragmentlab.disclosure import for_terminal
 
     return "standard input" if str(path) == "-" else for_terminal(str(path))

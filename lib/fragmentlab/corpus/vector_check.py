@@ -8,7 +8,7 @@ from typing import Any
 
 from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Assembler, Result, RuleSet, load_rules
 from fragmentlab.corpus.vectors import BYTE_BY_BYTE, Expectation, Vector, replays
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 
 _CALL_FIELDS = ("id", "name", "arguments")
 _Difference = tuple[str, str, str, bool]

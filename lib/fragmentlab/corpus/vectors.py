@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fragmentlab.assembler import CATEGORIES, IDENTITIES, INCOMING_KINDS, End, Limits, Tools
-from fragmentlab.corpus.streams import ENDS, reason
-from fragmentlab.display import for_terminal
+from fragmentlab.corpus.streams import ENDS
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import reason
 
 SCHEMA = "fragmentlab-vectors-v1"
 LINE_ENDS_FLAG = "line-ends"

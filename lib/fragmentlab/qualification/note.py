@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fragmentlab.display import for_html, for_markdown
+from fragmentlab.disclosure import for_html, for_markdown
 from fragmentlab.qualification.note_facts import Note, Sentence
 
 _STYLE = (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from fragmentlab.assembler import Result, RuleSet, assemble
 from fragmentlab.corpus.batches import open_batch
-from fragmentlab.corpus.private import refuse_private
 from fragmentlab.corpus.streams import Stream
+from fragmentlab.disclosure import refuse_private
 from fragmentlab.errors import InputError
 from fragmentlab.reports.show.tables import Badge, Cell, Table
 

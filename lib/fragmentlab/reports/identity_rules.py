@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from fragmentlab.assembler import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, IMPOSSIBLE, SHIPPED, RuleSet
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.errors import InputError
+from fragmentlab.files import kit_folder
 from fragmentlab.qualification.candidates.bench import BenchRow, bench
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.candidates.judge import judge
@@ -25,7 +26,6 @@ from fragmentlab.qualification.candidates.modelcheck import (
 from fragmentlab.qualification.candidates.sequences import Steps
 from fragmentlab.qualification.runs.sources import open_sources
 from fragmentlab.reports.candidate import Candidate
-from fragmentlab.reports.frame.catalog import REPOSITORY
 from fragmentlab.reports.rule_names import (
     EVIDENCE,
     action_cell,
@@ -287,7 +287,7 @@ def _rules(name: str) -> RuleSet:
 
 def _place(name: str, kind: str) -> Path:
     """A path as given, else in the checkout, else in the checkout's folder of that kind; else as given."""
-    places = (Path(name), REPOSITORY / name, REPOSITORY / "data" / kind / name)
+    places = (Path(name), kit_folder() / name, kit_folder() / "data" / kind / name)
     return next((place for place in places if place.exists()), Path(name))
 
 

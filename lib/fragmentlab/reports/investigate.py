@@ -9,12 +9,11 @@ from typing import cast
 
 from fragmentlab.assembler import CATEGORIES, SHIPPED, Fault, Result, RuleSet, Tools, assemble
 from fragmentlab.corpus.batches import open_batch
-from fragmentlab.corpus.names import NameAliases
-from fragmentlab.corpus.private import refuse_private
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream, read_stream_file
+from fragmentlab.disclosure import NameAliases, refuse_private, shown_name
 from fragmentlab.errors import InputError
-from fragmentlab.reports.frame.catalog import public_names, shown_rules
+from fragmentlab.reports.frame.catalog import shown_rules
 from fragmentlab.reports.minimized import VectorText, minimized
 from fragmentlab.reports.raw import raw_values
 from fragmentlab.reports.show.figures import Figure
@@ -190,7 +189,7 @@ def investigate(parameters: SimpleNamespace) -> Investigation:
         batch, stream = None, read_stream_file(parameters.file)
     else:
         opened = refuse_private(open_batch(parameters.batch))
-        batch = opened.name if opened.name in public_names() else "one of your own"
+        batch = shown_name(opened.name, "one of your own")
         chosen = parameters.stream
         stream = opened.stream(chosen) if chosen else _first_refused(opened.streams(), rules, tools)
     if tools is not None:

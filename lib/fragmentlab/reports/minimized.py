@@ -8,7 +8,7 @@ from typing import Any
 from fragmentlab.assembler import SHIPPED, RuleSet
 from fragmentlab.corpus.minimize import minimized_vector
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.display import for_html, for_terminal
+from fragmentlab.disclosure import for_html, for_terminal
 from fragmentlab.errors import InputError
 from fragmentlab.reports.show.prose import Callout
 

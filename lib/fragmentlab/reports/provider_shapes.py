@@ -10,10 +10,9 @@ from typing import Any
 
 from fragmentlab.assembler import SHIPPED, Result, RuleSet, assemble
 from fragmentlab.corpus.batches import Batch, open_batch
-from fragmentlab.corpus.names import NameAliases
-from fragmentlab.corpus.private import refuse_private
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream
+from fragmentlab.disclosure import NameAliases, refuse_private
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.comparing.comparison import acceptance_interval
 from fragmentlab.reports.frame.catalog import shown_rules

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from fragmentlab.assembler import COMPOUND
-from fragmentlab.display import for_html, for_terminal
+from fragmentlab.disclosure import for_html, for_terminal
+from fragmentlab.files import kit_folder
 from fragmentlab.qualification.comparing.comparison import (
     Flip,
     acceptance_interval,
@@ -25,7 +26,6 @@ from fragmentlab.qualification.comparing.verdict import Judgement, judge
 from fragmentlab.qualification.note_facts import EVIDENCE, null_sentence
 from fragmentlab.qualification.runs.opened import Run, find_run, list_runs
 from fragmentlab.qualification.runs.rows import Row
-from fragmentlab.reports.frame.catalog import REPOSITORY
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, ResultDoesNotHold, conclude
 from fragmentlab.reports.show.runs_charts import (
@@ -249,7 +249,7 @@ def open_qualification(p: SimpleNamespace) -> Qualification:
 
     Raises InputError for runs, batches or expectations that cannot be used.
     """
-    folder, committed = _resolved(p.runs), REPOSITORY / "data" / "runs"
+    folder, committed = _resolved(p.runs), kit_folder() / "data" / "runs"
     batches = [name.strip() for name in p.batches.split(",") if name.strip()]
     base, target = (find_run(name, [folder, committed]) for name in (p.base, p.target))
     declarations = load_expectations(_resolved(p.expectations)) if p.expectations else []
@@ -262,7 +262,7 @@ def open_qualification(p: SimpleNamespace) -> Qualification:
 def _resolved(option: str) -> Path:
     """A path as given, or else within the checkout: a notebook may be run from anywhere."""
     path = Path(option)
-    return path if path.exists() or path.is_absolute() else REPOSITORY / path
+    return path if path.exists() or path.is_absolute() else kit_folder() / path
 
 
 def _whose(base: Run, target: Run) -> list[str]:

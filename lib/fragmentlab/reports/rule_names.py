@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from fragmentlab.disclosure import shown_name
 from fragmentlab.qualification.candidates.bench import BenchRow
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
-from fragmentlab.reports.frame.catalog import public_names
 from fragmentlab.reports.show.tables import Badge, Cell
 
 EVIDENCE = ("controlled", "captured", "live")
@@ -16,21 +16,21 @@ _HASH = re.compile(r"s-[0-9a-f]{16}(-\d+)?")
 
 def shown_rules(name: str) -> str:
     """A rule set's name where the kit ships it; someone's own name may say too much."""
-    return name if name in COUNTERFACTUALS or name in public_names() else "your candidate"
+    return name if name in COUNTERFACTUALS else shown_name(name, "your candidate")
 
 
 def shown_batch(row: BenchRow) -> str:
     """A batch's name where the kit ships it; vector files are taken together."""
     if row.kind == "vectors":
         return "vectors"
-    return row.batch if row.batch in public_names() else "your batch"
+    return shown_name(row.batch, "your batch")
 
 
 def shown_stream(row: BenchRow | None) -> str | None:
     """A stream's id, where it is a hash or one of the kit's own vectors."""
     if row is None:
         return None
-    ours = row.kind == "vectors" and row.batch.removeprefix("vectors/") in public_names()
+    ours = row.kind == "vectors" and shown_name(row.batch.removeprefix("vectors/"), "") != ""
     return row.stream if ours or _HASH.fullmatch(row.stream) else "one of yours"
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fragmentlab.assembler import CATEGORIES
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import data_folder
 from fragmentlab.runtime.problems import PROBLEMS
 from fragmentlab.runtime.task import Task
 
 KINDS = ("control", "target", "variant", "negative", "recovery")
-_DATA = Path(__file__).resolve().parents[3] / "data"
 _MAX_BYTES = 1 << 22
 
 
@@ -41,18 +41,13 @@ class Scenario:
         return task.at_least(**self.at_least)
 
 
-def scenarios_folder() -> Path:
-    """The checkout's ``data/scenarios`` (the kit is installed in place)."""
-    return _DATA / "scenarios"
-
-
 def find_scenario(name_or_file: str) -> Scenario:
     """A shipped scenario by name, or the one in a file; InputError that says what is wrong with it."""
     path = Path(name_or_file)
     if len(path.parts) == 1 and path.suffix != ".json" and not path.exists():
-        shipped = scenarios_folder() / f"{name_or_file}.json"
-        if shipped.parent != scenarios_folder() or not _is_file(shipped):
-            names = ", ".join(sorted(known.stem for known in scenarios_folder().glob("*.json")))
+        shipped = data_folder("scenarios") / f"{name_or_file}.json"
+        if shipped.parent != data_folder("scenarios") or not _is_file(shipped):
+            names = ", ".join(sorted(known.stem for known in data_folder("scenarios").glob("*.json")))
             raise InputError(
                 f"unknown scenario {for_terminal(name_or_file)}; use a scenario file or one of {names}"
             )
@@ -66,7 +61,7 @@ def load_scenarios(file_or_folder: str) -> list[Scenario]:
     A scenario that is compared with one that is not among them brings the shipped one of that name along.
     Raises InputError for none, a bad one, two of one name and a comparison with an unknown one.
     """
-    path = Path(file_or_folder) if file_or_folder else scenarios_folder()
+    path = Path(file_or_folder) if file_or_folder else data_folder("scenarios")
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"no scenario file in {for_terminal(file_or_folder)}")
@@ -133,7 +128,7 @@ def _check(data: Any, shown: str) -> None:
 def _validator() -> Any:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(json.loads((_DATA / "schemas" / "scenario.schema.json").read_bytes()))
+    return Draft202012Validator(json.loads(data_folder("schemas/scenario.schema.json").read_bytes()))
 
 
 def _place(path: Iterable[str | int]) -> str:

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from fragmentlab.assembler import assemble
 from fragmentlab.corpus.batches import open_batch, record_of, write_batch
-from fragmentlab.corpus.names import NameAliases
 from fragmentlab.corpus.scrubbing.aliases import Aliases
 from fragmentlab.corpus.scrubbing.json_text import scrub_arguments
 from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable, verify
 from fragmentlab.corpus.scrubbing.text import fill_number
 from fragmentlab.corpus.streams import Stream, read_stream_file, stream_id
 from fragmentlab.corpus.synth.batch import SynthOptions, synthesize
+from fragmentlab.disclosure import NameAliases
 
 CAPTURED = Path(__file__).resolve().parents[4] / "shared" / "captured"
 PIECE = 4

@@ -11,8 +11,9 @@ from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.synth.batch import SynthOptions, _takes_faults, synthesize
 from fragmentlab.corpus.synth.faults import FAULTS
-from fragmentlab.corpus.synth.provider_shapes import data_folder, load_shapes
+from fragmentlab.corpus.synth.provider_shapes import load_shapes
 from fragmentlab.errors import InputError
+from fragmentlab.files import data_folder
 
 SHAPES = load_shapes()
 CLEAN = [shape for shape in SHAPES if _takes_faults(shape)]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.corpus.batches import batches_folder
 from fragmentlab.errors import InputError
+from fragmentlab.files import data_folder
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.comparing.comparison import acceptance_interval, compare_runs, paired_p
 from fragmentlab.qualification.comparing.expectations import load_expectations, proposal
@@ -309,7 +309,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Callable[[st
     from fragmentlab.qualification.runs.record import record_run
 
     runs = tmp_path_factory.mktemp("judged") / "runs"
-    sources = [batches_folder() / "synthetic-identity", root / "data/vectors/identity.json"]
+    sources = [data_folder("batches/synthetic-identity"), root / "data/vectors/identity.json"]
 
     def run(rules: str) -> Run:
         return open_run(record_run(sources, rules, Choice(rules=rules), runs))

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fragmentlab.qualification.runs.ledger import WORKING, read_ledger
+from fragmentlab.files import WORKING
+from fragmentlab.qualification.runs.ledger import read_ledger
 from fragmentlab.qualification.runs.opened import list_runs
 from fragmentlab.qualification.runs.verify import verify_runs
 from fragmentlab.qualification.runs.writer import finish_recorded, leftovers

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.runs.ledger import LEDGER, append_entry, locked, read_ledger
+from fragmentlab.files import locked
+from fragmentlab.qualification.runs.ledger import LEDGER, append_entry, read_ledger
 from fragmentlab.qualification.runs.opened import RUN_FILE, find_run, list_runs
 from fragmentlab.qualification.runs.parts import PARTS, file_sha256
 from fragmentlab.qualification.runs.verify import verify_runs

@@ -9,12 +9,13 @@ import sys
 
 import pytest
 
-from fragmentlab.reports.frame.catalog import REPOSITORY, list_notebooks, read_notebook
+from fragmentlab.files import kit_folder
+from fragmentlab.reports.frame.catalog import list_notebooks, read_notebook
 from fragmentlab.reports.frame.parameters import declared_parameters
 from fragmentlab.reports.frame.refresh import CHECKED, committed_form
 from fragmentlab.reports.frame.sanitize import FOOTER_TYPE
 
-NOTEBOOKS = list_notebooks(REPOSITORY / "notebooks")
+NOTEBOOKS = list_notebooks(kit_folder() / "notebooks")
 TIME_LIMIT = 300
 LINES_OF_A_CELL = 10
 all_notebooks = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.name)
@@ -97,5 +98,5 @@ def test_checked_tables_are_current(notebook):
     tags = [tag for cell in read_notebook(notebook.path)["cells"] for tag in cell["metadata"].get("tags", [])]
     if CHECKED not in tags:
         pytest.skip("no cell of this notebook is tagged nbval-check-output")
-    ended = run("pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", notebook.path, cwd=REPOSITORY)
+    ended = run("pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", notebook.path, cwd=kit_folder())
     assert ended.returncode == 0, ended.stdout[-2000:]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragmentlab.display import for_figure
+from fragmentlab.disclosure import for_figure
 from fragmentlab.reports import Badge, Callout, Figure, Lists, Table, conclude
 from fragmentlab.reports.frame.sanitize import FOOTER_TYPE
 from fragmentlab.reports.show.figures import DARK, LIGHT

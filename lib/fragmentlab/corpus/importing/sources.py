@@ -18,7 +18,7 @@ from fragmentlab.corpus.importing.unpack import (
     ungzip,
     unzstd,
 )
-from fragmentlab.corpus.streams import reason
+from fragmentlab.files import reason
 
 MAX_FILE_BYTES = 256 << 20
 """The largest file that is read at once; JSON Lines are read line by line, whatever their size."""

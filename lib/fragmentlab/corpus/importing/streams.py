@@ -20,7 +20,7 @@ from fragmentlab.corpus.importing.providers import model_of, provider_of, server
 from fragmentlab.corpus.importing.sources import Source, expand
 from fragmentlab.corpus.importing.unpack import Budget, Unreadable
 from fragmentlab.corpus.streams import ENDS, FIDELITIES, MAX_FILE_BYTES, Stream, framing_of, own_id, stream_id
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 from fragmentlab.wire.protocols import CHAT, lost_blank_lines, protocol_of
 

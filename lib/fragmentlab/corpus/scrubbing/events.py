@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 
-from fragmentlab.corpus.names import NameAliases
 from fragmentlab.corpus.scrubbing.aliases import Aliases
 from fragmentlab.corpus.scrubbing.json_text import (
     Token,
@@ -20,6 +19,7 @@ from fragmentlab.corpus.scrubbing.json_text import (
     with_inside,
 )
 from fragmentlab.corpus.scrubbing.text import fill, fill_index, fill_number, units, written_as
+from fragmentlab.disclosure import NameAliases
 
 _ALLOWED = json.loads(files(__package__).joinpath("allowed.json").read_bytes())
 KEPT_KEYS = frozenset(_ALLOWED["keys"])

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import data_folder
 
 ID_STYLES = ("omitted", "null", "empty_string", "repeated")
 """How a later fragment of a call can carry its ID."""
@@ -48,11 +49,6 @@ class Shape:
     def has_continuations(self) -> bool:
         """Whether a call takes more than one fragment, so that a control and a target can differ."""
         return self.continuation_id != "none"
-
-
-def data_folder() -> Path:
-    """Return the checkout's ``data`` (the kit is installed in place)."""
-    return Path(__file__).resolve().parents[4] / "data"
 
 
 def load_shapes(path: str | Path | None = None) -> tuple[Shape, ...]:

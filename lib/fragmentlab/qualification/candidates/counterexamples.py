@@ -16,10 +16,10 @@ from typing import Any
 
 from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Result, assemble
 from fragmentlab.corpus.rules import find_rules
-from fragmentlab.corpus.streams import reason
 from fragmentlab.corpus.vectors import SCHEMA
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import reason
 from fragmentlab.qualification.candidates.checked import TableUnderTest
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.candidates.modelcheck import (

@@ -18,9 +18,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fragmentlab.corpus.streams import reason
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import reason
 from fragmentlab.formats import StrictStruct, decode
 from fragmentlab.qualification.comparing.comparison import Comparison, Flip, Key
 

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from fragmentlab.display import for_markdown, for_terminal, for_xml
+from fragmentlab.disclosure import for_markdown, for_terminal, for_xml
 from fragmentlab.qualification.comparing.comparison import Comparison, Flip, Tally, acceptance_interval
 from fragmentlab.qualification.comparing.expectations import Declaration
 from fragmentlab.qualification.comparing.verdict import Judgement, streams

@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from fragmentlab.corpus.batches import batches_folder
 from fragmentlab.errors import InputError
+from fragmentlab.files import data_folder
 from fragmentlab.qualification.runs.ledger import LEDGER
 from fragmentlab.qualification.runs.opened import Run, list_runs, open_run
 from fragmentlab.qualification.runs.record import record_run
@@ -32,12 +32,12 @@ _PARTS = ("results", "diagnostics")
 
 def committed_folder() -> Path:
     """The checkout's ``data/runs``."""
-    return batches_folder().parent / "runs"
+    return data_folder("runs")
 
 
 def committed_sources() -> list[Path]:
     """Every committed batch and vector file."""
-    data = batches_folder().parent
+    data = data_folder()
     return [*sorted((data / "batches").iterdir()), *sorted((data / "vectors").glob("*.json"))]
 
 

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from fragmentlab.assembler import CATEGORIES, IDENTITIES, INCOMING_KINDS
-from fragmentlab.corpus.streams import reason
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import check_label, for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.labels import checked_label
+from fragmentlab.files import reason
 from fragmentlab.qualification.runs.record import tidy
 from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS, Row
 from fragmentlab.qualification.runs.writer import RunWriter, unwritable
@@ -51,7 +50,7 @@ def import_log(
 
     Raises InputError naming the first line that is not as described; nothing is recorded then.
     """
-    checked_label(revision, "the revision label")
+    check_label(revision, "the revision label")
     if log.exists() and not (log.is_file() or log.is_dir()):
         raise InputError(
             f"{for_terminal(str(log))} is not a regular file; it is read twice, so save it first"

@@ -6,24 +6,19 @@ no full disk can leave half a line; the folder itself is the lock between writer
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import uuid
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal, is_label
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.labels import is_label
+from fragmentlab.files import WORKING, sync_folder
 
 LEDGER = "ledger.jsonl"
-WORKING = ".incomplete-"
-"""How every name begins under which something is still being written."""
 FIRST = "0" * 64
 """What the first entry names as the hash before it."""
 
@@ -44,17 +39,6 @@ class Entry:
     def line(self) -> bytes:
         """The entry as it stands in the file."""
         return _canonical(asdict(self)) + b"\n"
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; a process that ends, however it ends, lets go of it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def scan_ledger(folder: Path) -> tuple[list[Entry], list[str]]:
@@ -111,15 +95,6 @@ def append_entry(folder: Path, run: str, run_sha256: str, revision: str) -> Entr
         raise
     sync_folder(folder)
     return entry
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the folder's names durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def now() -> str:

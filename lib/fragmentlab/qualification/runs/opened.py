@@ -15,9 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.runs.ledger import LEDGER, WORKING, Entry, read_ledger
+from fragmentlab.files import WORKING
+from fragmentlab.qualification.runs.ledger import LEDGER, Entry, read_ledger
 from fragmentlab.qualification.runs.parts import PARTS, file_sha256, read_part
 
 RUN_FILE = "run.json"

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import check_label, for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.labels import checked_label
 from fragmentlab.qualification.runs.pool import observed
 from fragmentlab.qualification.runs.sources import Item, Source, open_sources
 from fragmentlab.qualification.runs.writer import RunWriter, finish_recorded, leftovers, unwritable
@@ -31,7 +30,7 @@ def record_run(
     ``arguments`` are batches and vector files. Raises InputError for unusable ones and where the run cannot
     be written; then, and where it is interrupted, nothing that looks like a run is left.
     """
-    checked_label(revision, "the revision label")
+    check_label(revision, "the revision label")
     sources = open_sources(arguments)
     subject = choice.build()
     header = {

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from fragmentlab.assembler import Tools
 from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
-from fragmentlab.corpus.names import KINDS, NameAliases
-from fragmentlab.corpus.private import refuse_private
-from fragmentlab.corpus.streams import Stream, reason, stream_id
+from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.vectors import Expectation, VectorFile, body_of, load_vectors, vector_paths
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import KINDS, NameAliases, check_label, for_terminal, is_label, refuse_private
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.labels import checked_label, is_label
+from fragmentlab.files import reason
 from fragmentlab.subjects import Case
 
 REPLAYED_EVIDENCE = {"controlled": "controlled", "captured": "captured", "live": "captured"}
@@ -81,7 +79,7 @@ def _open(path: Path) -> Iterator[Source]:
 
 
 def _batch(batch: Batch) -> Source:
-    name = checked_label(batch.name, "a batch's name")
+    name = check_label(batch.name, "a batch's name")
     if batch.evidence not in REPLAYED_EVIDENCE:
         raise InputError(
             f"batch {for_terminal(name)} holds nothing to replay; take outcomes with `runs import`"
@@ -114,7 +112,7 @@ def _check_tools(stream: Stream, where: str) -> None:
 
 def _vectors(path: Path) -> Source:
     file = load_vectors(path)
-    name = f"vectors/{checked_label(path.stem, 'the name of a vector file')}"
+    name = f"vectors/{check_label(path.stem, 'the name of a vector file')}"
     try:
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:

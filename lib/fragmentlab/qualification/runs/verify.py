@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import PRIVATE_KEY, for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.runs.ledger import LEDGER, WORKING, Entry, scan_ledger
+from fragmentlab.files import WORKING
+from fragmentlab.qualification.runs.ledger import LEDGER, Entry, scan_ledger
 from fragmentlab.qualification.runs.opened import RUN_FILE, locate, parse_run_file
 from fragmentlab.qualification.runs.parts import file_sha256
 
-_BESIDE = frozenset({LEDGER, "expectations.json"})
+_BESIDE = frozenset({LEDGER, "expectations.json", PRIVATE_KEY})
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,10 @@ from types import TracebackType
 from typing import Any
 
 from fragmentlab import __version__
+from fragmentlab.disclosure import slug
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.labels import slug
-from fragmentlab.qualification.runs.ledger import WORKING, append_entry, locked, now, read_ledger, sync_folder
+from fragmentlab.files import WORKING, locked, reason, sync_folder
+from fragmentlab.qualification.runs.ledger import append_entry, now, read_ledger
 from fragmentlab.qualification.runs.opened import RUN_FILE, SCHEMA, header_sha256, locate
 from fragmentlab.qualification.runs.parts import PARTS, PartWriter
 from fragmentlab.qualification.runs.rows import Row
@@ -183,7 +184,6 @@ def _is_claimed(path: Path) -> bool:
 
 def unwritable(error: OSError) -> InputError:
     """The one line for a run that could not be written; nothing of it is left."""
-    reason = os.strerror(error.errno) if error.errno else "the system refused"
     return InputError(
-        f"the run could not be written ({reason}); nothing was recorded and its folder is removed"
+        f"the run could not be written ({reason(error)}); nothing was recorded and its folder is removed"
     )

@@ -7,17 +7,15 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import fragmentlab
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal, shown_name
 from fragmentlab.errors import InputError
+from fragmentlab.files import kit_folder
 
 FOLDER_VARIABLE = "FRAGMENTLAB_NOTEBOOKS"
 """Tells a kernel which folder the running notebook came from, where that is not the repository's."""
-REPOSITORY = Path(fragmentlab.__file__).resolve().parents[2]
 _NAME = re.compile(r"\d\d-[a-z0-9][a-z0-9-]*")
 
 
@@ -36,7 +34,7 @@ class Notebook:
 
 def notebooks_folder(option: str | None) -> Path:
     """The folder that was asked for, or the repository's own. Raises InputError where there is none."""
-    folder = Path(option) if option else REPOSITORY / "notebooks"
+    folder = Path(option) if option else kit_folder() / "notebooks"
     if folder.is_dir():
         return folder
     if option:
@@ -64,7 +62,7 @@ def select_notebooks(notebooks: list[Notebook], only: list[str]) -> list[Noteboo
 def find_notebook(name: str) -> Path:
     """The file of the notebook that a kernel is running, by its name without ``.ipynb``."""
     given = os.environ.get(FOLDER_VARIABLE)
-    for folder in [*([Path(given)] if given else []), REPOSITORY / "notebooks", Path.cwd()]:
+    for folder in [*([Path(given)] if given else []), kit_folder() / "notebooks", Path.cwd()]:
         path = folder / f"{name}.ipynb"
         if path.is_file():
             return path
@@ -92,20 +90,9 @@ def code_cells(notebook: dict[str, Any], tag: str) -> Iterator[str]:
             yield "".join(cell["source"])
 
 
-@cache
-def public_names() -> frozenset[str]:
-    """Names that the repository itself ships (rule sets, batches, vector files), which anyone may read."""
-    from fragmentlab.assembler import SHIPPED
-
-    data = REPOSITORY / "data"
-    shipped = [path.stem for part in ("batches", "rules", "vectors") for path in (data / part).glob("*")]
-    relative = [f"data/{part}/{name}" for part in ("batches", "rules", "vectors") for name in shipped]
-    return frozenset([*shipped, *relative, *SHIPPED])
-
-
 def shown_rules(name: str) -> str:
-    """A rule set's name where the repository ships it; someone's own name may say too much."""
-    return name if name in public_names() else "your rule set"
+    """A rule set's name where the kit ships it; someone's own name may say too much."""
+    return shown_name(name, "your rule set")
 
 
 def _described(path: Path) -> Notebook:

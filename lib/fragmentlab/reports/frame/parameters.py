@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+from fragmentlab.disclosure import shown_name
 from fragmentlab.errors import InputError
-from fragmentlab.reports.frame.catalog import code_cells, find_notebook, public_names, read_notebook
+from fragmentlab.reports.frame.catalog import code_cells, find_notebook, read_notebook
 
 NOT_SHOWN = "given, not shown"
 _TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
@@ -118,7 +119,7 @@ def shown(parameter: Parameter, value: str | int | float | bool) -> str:
         return str(value).lower() if isinstance(value, bool) else str(value)
     if value == "":
         return "(empty)"
-    public = value == parameter.default or parameter.always_shown or value in public_names()
+    public = value == parameter.default or parameter.always_shown or value == shown_name(value, "")
     return value if public or _STREAM_ID.fullmatch(value) else NOT_SHOWN
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fragmentlab import __version__
-from fragmentlab.display import for_html
+from fragmentlab.disclosure import for_html
 from fragmentlab.reports.frame.execute import Execution
 from fragmentlab.reports.frame.parameters import Parameter
 

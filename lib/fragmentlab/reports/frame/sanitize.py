@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fragmentlab
-from fragmentlab.display import for_terminal
+from fragmentlab.disclosure import for_terminal
 
 OWN_EXCEPTIONS = frozenset({"InputError", "ResultDoesNotHold"})
 """Exceptions whose messages this kit writes itself."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fragmentlab.assembler import Assembler
-from fragmentlab.display import for_figure
+from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import HATCHES, Figure, Theme
 from fragmentlab.reports.show.tables import Badge
 from fragmentlab.runtime.play import Played

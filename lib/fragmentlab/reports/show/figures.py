@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fragmentlab.display import for_html, for_terminal
+from fragmentlab.disclosure import for_html, for_terminal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

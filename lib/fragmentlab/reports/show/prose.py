@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fragmentlab.display import for_html, for_terminal
+from fragmentlab.disclosure import for_html, for_terminal
 from fragmentlab.reports.frame.sanitize import FOOTER_TYPE
 from fragmentlab.reports.show.tables import Kind
 

@@ -8,7 +8,7 @@ from math import log1p
 from typing import TYPE_CHECKING
 
 from fragmentlab.assembler import COLUMNS, IDENTITIES, IMPOSSIBLE, RuleSet
-from fragmentlab.display import for_figure
+from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import Figure, Theme
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fragmentlab.assembler import COMPOUND
-from fragmentlab.display import for_figure
+from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import HATCHES, Figure, Theme
 
 if TYPE_CHECKING:

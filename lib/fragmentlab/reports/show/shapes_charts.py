@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fragmentlab.display import for_figure
+from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import Figure, Theme
 from fragmentlab.wire.observing import SHAPES
 

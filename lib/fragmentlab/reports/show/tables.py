@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fragmentlab.display import for_html, for_terminal
+from fragmentlab.disclosure import for_html, for_terminal
 
 Kind = Literal["ok", "bad", "plain"]
 _MARKS = {"ok": "✓ ", "bad": "✗ ", "plain": ""}

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import cbook, font_manager, ft2font
 
-from fragmentlab.display import for_figure, for_html, for_markdown, for_terminal, for_xml
+from fragmentlab.disclosure import for_figure, for_html, for_markdown, for_terminal, for_xml
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60) | st.text(
     "<>&\"'\\`*_[]()#$@\x1b\u202e\n\ud800", max_size=30

@@ -1,0 +1,211 @@
+"""Bounded reads, durable writes, and where the kit's own data lies.
+
+Only regular files are read: pipes, devices, sockets and folders are refused by name, and nothing waits for
+them. What is written appears whole or not at all: it is built beside its place under a name that begins with
+WORKING, made durable and renamed. A folder that is being built is locked, so that what a killed process left
+can be told from what another process is writing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import sys
+import uuid
+from collections.abc import Collection, Iterator
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+from fragmentlab.errors import InputError
+
+WORKING = ".incomplete-"
+"""How every name begins under which something is still being written."""
+
+
+class NotRegular(OSError):
+    """What stands at a path is no regular file; the text says what it is."""
+
+
+def open_file(path: str | Path) -> BinaryIO:
+    """Open a regular file for reading. Raises OSError for anything else, without waiting for it."""
+    try:
+        _check_regular(os.stat(path))
+        # It may have been replaced since: a pipe is then opened without waiting for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except ValueError:
+        raise NotRegular("the path is not valid") from None
+    try:
+        _check_regular(os.fstat(descriptor))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return open(descriptor, "rb")
+
+
+def read_bytes(path: str | Path, limit: int, advice: str = "name another file") -> bytes:
+    """Read a whole file of at most ``limit`` bytes; raise InputError for anything else.
+
+    ``advice`` says what to do with a larger one.
+    """
+    try:
+        with open_file(path) as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {reason(error)}") from None
+    if len(data) > limit:
+        size = f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit >> 10} KiB"
+        raise InputError(f"{path} is larger than {size}; {advice}")
+    return data
+
+
+def write_whole(path: str | Path, data: bytes | str) -> None:
+    """Write a file beside its place, durably, and rename it; raise InputError where that fails.
+
+    A device or a pipe, such as ``/dev/stdout``, is written to as it is.
+    """
+    data = data.encode() if isinstance(data, str) else data
+    try:
+        place = Path(os.path.realpath(path))
+        if place.exists() and not place.is_file():
+            with open(path, "wb") as file:
+                file.write(data)
+            return
+        beside = place.with_name(_working_name())
+        try:
+            with beside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, place)
+        finally:
+            beside.unlink(missing_ok=True)
+        sync_folder(place.parent)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be written: {reason(error)}") from None
+
+
+@contextlib.contextmanager
+def new_folder(path: str | Path) -> Iterator[Path]:
+    """Give a folder to fill: it becomes ``path`` when the block ends well and is removed otherwise.
+
+    Raises InputError where ``path`` exists or cannot be written. What killed processes left beside it is
+    removed first, and mentioned on standard error.
+    """
+    place = Path(path)
+    if os.path.lexists(place):
+        raise InputError(f"{path} exists; choose another folder or remove it")
+    folder = place.with_name(_working_name())
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as claim:
+            with locked(place.parent):
+                for left in remove_abandoned(place.parent):
+                    print(InputError(f"removed what an interrupted process left: {left}"), file=sys.stderr)
+                folder.mkdir()
+                claim.enter_context(locked(folder))
+            try:
+                yield folder
+                os.rename(folder, place)
+                sync_folder(place.parent)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {reason(error)}") from None
+
+
+def remove_abandoned(folder: Path, keep: Collection[Path] = ()) -> list[Path]:
+    """Remove what killed processes left unfinished in a folder whose lock the caller holds; return it."""
+    left = [path for path in sorted(folder.glob(f"{WORKING}*")) if path not in keep and not _is_locked(path)]
+    for path in left:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return left
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; a process that ends, however it ends, lets go of it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the folder's names durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Say in the system's own words why a file could not be used, without its path."""
+    if isinstance(error, ValueError):
+        return "the path is not valid"
+    if isinstance(error, NotRegular):
+        return str(error)
+    if error.errno == errno.EISDIR:
+        return "it is a directory; name a file"
+    return os.strerror(error.errno) if error.errno else "the system refused"
+
+
+def kit_folder() -> Path:
+    """The folder that holds the kit's ``data`` and ``notebooks``: the checkout, or the wheel's own copy."""
+    package = Path(__file__).resolve().parent
+    checkout = package.parents[1]
+    return checkout if (checkout / "data").is_dir() and (checkout / "notebooks").is_dir() else package / "kit"
+
+
+def data_folder(name: str = "") -> Path:
+    """The kit's ``data``, or a folder or file in it: ``data_folder("batches")``."""
+    return kit_folder() / "data" / name
+
+
+@cache
+def shipped_names() -> frozenset[str]:
+    """Names of the batches, rule sets and vector files that the kit ships, which anyone may read.
+
+    Each also as the path by which it is named in a checkout: ``data/batches/captured-local``.
+    """
+    parts = ("batches", "rules", "vectors")
+    names = [(part, path.stem) for part in parts for path in data_folder(part).glob("*")]
+    return frozenset([name for _, name in names] + [f"data/{part}/{name}" for part, name in names])
+
+
+def _check_regular(facts: os.stat_result) -> None:
+    mode = facts.st_mode
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "")
+    kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+    raise NotRegular(f"it is {kind}, not a file; save what it gives to a file first")
+
+
+def _working_name() -> str:
+    return f"{WORKING}{uuid.uuid4().hex[:12]}"
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
