@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if out.exists() or out.is_symlink():
         raise InputError(f"{for_terminal(args.out)} exists; choose another folder or remove it")
     summary, scrubber = Summary(), Scrubber()
-    found = import_streams(args.sources, summary)
+    found = (imported.stream for imported in import_streams(args.sources, summary))
     streams = with_first(found if args.no_scrub else scrubber.scrub_all(found))
     if streams is None:
         _tell(summary, scrubber.refused)

@@ -290,7 +290,7 @@ def imported(tmp_path: Path, name: str, content: bytes) -> tuple[list[Stream], S
     path = tmp_path / name
     path.write_bytes(content)
     summary = Summary()
-    return list(import_streams([str(path)], summary)), summary
+    return [item.stream for item in import_streams([str(path)], summary)], summary
 
 
 @pytest.mark.parametrize("kind", EXACT)

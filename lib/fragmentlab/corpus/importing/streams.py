@@ -27,6 +27,18 @@ from fragmentlab.wire.protocols import CHAT, lost_blank_lines, protocol_of
 _HAS_FRAGMENTS = re.compile(rb'"tool_calls"\s*:\s*\[\s*\{')
 
 
+@dataclass(frozen=True, repr=False)
+class Imported:
+    """One stream of an import, and where it came from."""
+
+    stream: Stream
+    file: Path
+    place: str
+    """The place in the file: positions, and words of known formats; no key of someone's own."""
+    notes: tuple[str, ...] = ()
+    """What was unusual or undone, each a closed phrase such as ``prefixes removed from lines``."""
+
+
 @dataclass
 class Summary:
     """What an import found. ``faults`` are (where, why) of what was skipped for a fault; the rest are
@@ -55,7 +67,7 @@ class Summary:
             yield f"skipped: {for_terminal(where)}: {why}"
 
 
-def import_streams(sources: Sequence[str], summary: Summary) -> Iterator[Stream]:
+def import_streams(sources: Sequence[str], summary: Summary) -> Iterator[Imported]:
     """Yield the stream of every Chat Completions body in ``sources``, filling ``summary``; never raises for
     a bad file."""
     ids: Counter[str] = Counter()
@@ -94,7 +106,7 @@ def _skip_file(source: Source, why: str, summary: Summary) -> None:
         summary.faults.append((str(source.path), why))
 
 
-def _streams(source: Source, summary: Summary, ids: Counter[str]) -> Iterator[Stream]:
+def _streams(source: Source, summary: Summary, ids: Counter[str]) -> Iterator[Imported]:
     if source.is_batch:
         for stream in open_batch(source.path).streams():
             yield _counted(_unique(stream, ids), source.path, "batch", summary)
@@ -200,7 +212,7 @@ def _unique(stream: Stream, ids: Counter[str]) -> Stream:
     return stream if name == stream.id else replace(stream, id=name)
 
 
-def _counted(stream: Stream, path: Path, place: str, summary: Summary) -> Stream:
+def _counted(stream: Stream, path: Path, place: str, summary: Summary) -> Imported:
     counts = assemble(stream.body, framing=stream.framing, end=stream.end, diagnose=True).counts
     summary.streams += 1
     summary.tool_streams += counts["fragments"] > 0 or (
@@ -208,7 +220,7 @@ def _counted(stream: Stream, path: Path, place: str, summary: Summary) -> Stream
     )
     summary.null_continuations += counts["null_continuations"]
     summary.places[stream.id] = f"{path}: {place}"
-    return stream
+    return Imported(stream, path, place)
 
 
 def _account(source: Source, finder: Finder, summary: Summary, found_any: bool, is_named: bool) -> None:
