@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from fragmentlab.assembler import SHIPPED, assemble
-from fragmentlab.corpus.vectors import body_of, load_vectors
+from fragmentlab.corpus.streams import Stream
+from fragmentlab.corpus.vectors import load_vectors, stream_of
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, counterfactual
-from fragmentlab.subjects import AssemblerSubject, Case, EngineSubject, Subject
+from fragmentlab.subjects import AssemblerSubject, EngineSubject, Subject
 from fragmentlab.subjects.assembler import LISTED_FAULTS, raw_calls
 
 
-def _cases(root: Path) -> list[Case]:
+def _cases(root: Path) -> list[Stream]:
     vectors = load_vectors(root / "data/vectors/identity.json").vectors
-    return [Case(v.id, body_of(v), "sse", v.end, v.tools, v.limits) for v in vectors]
+    return [stream_of(v) for v in vectors]
 
 
 @pytest.mark.parametrize("rules", SHIPPED)
@@ -33,7 +34,9 @@ def test_the_outcome_is_that_of_the_serving_mode(root: Path, rules: str) -> None
 def test_a_hostile_stream_does_not_fill_the_diagnostics() -> None:
     """No more faults are listed than a run keeps."""
     body = b"data: x\n\n" * 1000
-    assert len(AssemblerSubject(SHIPPED["keep-established"]).observe(Case("s", body)).faults) == LISTED_FAULTS
+    assert (
+        len(AssemblerSubject(SHIPPED["keep-established"]).observe(Stream("s", body)).faults) == LISTED_FAULTS
+    )
 
 
 def _subjects() -> list[Subject]:

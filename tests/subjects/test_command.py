@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
-from fragmentlab.subjects import Bounds, Case, CommandSubject, Observation, parse_command
+from fragmentlab.subjects import Bounds, CommandSubject, Observation, parse_command
 from fragmentlab.subjects.answer import read_answer
 from fragmentlab.subjects.interface import UNLISTED, UNNAMED
 
@@ -29,7 +30,7 @@ def _run(script: str, *, seconds: float = 20, body: bytes = BODY, **options: obj
         **options,  # type: ignore[arg-type]
     )
     try:
-        return subject.observe(Case("s-1", body))
+        return subject.observe(Stream("s-1", body))
     finally:
         subject.close()
 
@@ -160,7 +161,7 @@ def test_the_context_stands_in_the_environment() -> None:
     from fragmentlab.assembler import Limits
 
     subject = CommandSubject((sys.executable, "-S", "-c", textwrap.dedent(script)))
-    case = Case("s", BODY, end="clean", tools=("t",), limits=Limits(events=3))
+    case = Stream("s", BODY, end="clean", tools=("t",), limits=Limits(events=3))
     assert subject.observe(case).outcome == "no_calls"
 
 
@@ -183,7 +184,7 @@ def test_a_long_lived_subject_answers_stream_by_stream() -> None:
         (sys.executable, "-S", "-c", textwrap.dedent(LONG_LIVED)), long_lived=True, bounds=Bounds(seconds=3)
     )
     bodies = [b"one", b"x" * (1 << 20), b"die", b"", b"two", b"last", b"hang", b"end"]
-    categories = [subject.observe(Case("s", body)).category for body in bodies]
+    categories = [subject.observe(Stream("s", body)).category for body in bodies]
     subject.close()
     fine = "completion.length"
     assert categories[:4] == [fine, fine, "subject.crashed", fine]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fragmentlab.subjects import Case, CommandSubject
+from fragmentlab.corpus.streams import Stream
+from fragmentlab.subjects import CommandSubject
 
 CLIENT = """
 export default class OpenAI {
@@ -33,8 +34,8 @@ def test_the_node_example_speaks_the_protocol(root: Path, tmp_path: Path, extra:
     (package / "index.js").write_text(CLIENT)
     subject = CommandSubject(("node", example, *extra), long_lived=bool(extra))
     bodies = [b"one", "zwölf\n".encode() * 50_000, b"fail", b""]
-    seen = [subject.observe(Case("s", body)) for body in bodies]
-    cut = subject.observe(Case("s", b"one", end="aborted"))
+    seen = [subject.observe(Stream("s", body)) for body in bodies]
+    cut = subject.observe(Stream("s", b"one", end="aborted"))
     subject.close()
     assert [o.outcome for o in seen] == ["accepted", "accepted", "rejected", "no_calls"]
     assert [o.calls[0][2].encode() for o in seen[:2]] == bodies[:2]

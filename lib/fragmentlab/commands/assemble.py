@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from itertools import groupby
 
-from fragmentlab.assembler import CATEGORIES, DEFAULT_RULES, Fault, FragmentRow, Result, assemble
+from fragmentlab.assembler import CATEGORIES, DEFAULT_RULES, Fault, FragmentRow, Result
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import read_stream_file
 from fragmentlab.disclosure import for_terminal
@@ -40,9 +40,7 @@ def run(args: argparse.Namespace) -> int:
     rules = find_rules(args.rules)
     tools = None if args.tools is None else _tools(args.tools)
     stream = read_stream_file(args.file)
-    result = assemble(
-        stream.body, rules=rules, tools=tools, diagnose=True, framing=stream.framing, end=stream.end
-    )
+    result = stream.assemble(rules, tools=tools, diagnose=True)
     if args.json:
         print(json.dumps(result.to_json(args.reveal)))
     else:

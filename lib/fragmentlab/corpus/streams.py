@@ -6,10 +6,22 @@ import hashlib
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from fragmentlab.assembler import End, Framing
+from fragmentlab.assembler import (
+    DEFAULT_RULES,
+    End,
+    Framing,
+    Limits,
+    Result,
+    RuleSet,
+    Tool,
+    Tools,
+    assemble,
+)
 from fragmentlab.errors import InputError
 from fragmentlab.files import reason
 
@@ -18,30 +30,66 @@ MAX_FILE_BYTES = 64 << 20
 EVIDENCE = ("controlled", "captured", "live", "imported")
 FIDELITIES = ("reads", "events", "chunks")
 ENDS = ("clean", "aborted", "unknown")
+_LIMITS = Limits()
 _CONTENT_ID = re.compile(r"s-[0-9a-f]{16}(-[0-9]{1,9})?")
 _FIELD_LINE = re.compile(rb"(?:^|[\r\n])(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:")
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream of a batch: ``body`` as recorded; ``tools`` the known tools or None; ``pair`` names a
-    control and its target."""
+    """One streamed response as it was recorded or made, and what it is judged by.
+
+    ``tools`` are the known tools, or None where they are unknown; ``pair`` names a control and its target;
+    ``framed`` states the framing where it must not be told from the body.
+
+    >>> Stream("s-1", b"data: [DONE]\\n\\n", end="clean").assemble().category
+    'completion.no_finish_reason'
+    """
 
     id: str
     body: bytes
     provider: str | None = None
     server: str | None = None
     model: str | None = None
-    tools: tuple[object, ...] | None = None
+    tools: tuple[Any, ...] | None = None
     fidelity: str = "events"
     end: End = "unknown"
     pair: str | None = None
     evidence: str = "captured"
+    limits: Limits = _LIMITS
+    framed: Framing | None = None
+
+    def assemble(
+        self,
+        rules: str | RuleSet = DEFAULT_RULES,
+        *,
+        diagnose: bool = False,
+        tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None = None,
+        limits: Limits | Mapping[str, int] | None = None,
+    ) -> Result:
+        """Return the outcome of the stream; ``tools`` and ``limits`` take the place of its own.
+
+        Raises InputError where a tool has no usable name or schema.
+        """
+        known = self.tools if tools is None else tools
+        try:
+            known = known if known is None or isinstance(known, Tools) else Tools(known)
+        except ValueError:
+            raise InputError("a tool of the stream has no usable name or schema") from None
+        return assemble(
+            self.body,
+            rules=rules,
+            tools=known,
+            limits=self.limits if limits is None else limits,
+            diagnose=diagnose,
+            framing=self.framing,
+            end=self.end,
+        )
 
     @property
     def framing(self) -> Framing:
         """``jsonl`` where the first non-blank byte is ``{``; otherwise ``sse``."""
-        return framing_of(self.body)
+        return self.framed or framing_of(self.body)
 
     @property
     def body_sha256(self) -> str:

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fragmentlab.assembler import CATEGORIES, IDENTITIES, INCOMING_KINDS, End, Limits, Tools
-from fragmentlab.corpus.streams import ENDS
+from fragmentlab.corpus.streams import ENDS, Stream
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 from fragmentlab.files import reason
+from fragmentlab.wire.events import body
 
 SCHEMA = "fragmentlab-vectors-v1"
 LINE_ENDS_FLAG = "line-ends"
@@ -87,6 +88,19 @@ class VectorFile:
 def body_of(vector: Vector) -> bytes:
     """Return the vector's body in one piece."""
     return b"".join(vector.reads)
+
+
+def stream_of(vector: Vector) -> Stream:
+    """Return the vector as the stream that is put to a subject."""
+    return Stream(
+        vector.id,
+        body_of(vector),
+        tools=vector.tools,
+        end=vector.end,
+        evidence="controlled",
+        limits=vector.limits,
+        framed="sse",
+    )
 
 
 def replays(vector: Vector) -> Iterator[tuple[str, list[bytes]]]:
@@ -297,10 +311,7 @@ def _body_of_events(events: Any, done: Any) -> bytes:
         _bad("events must be an array of objects; write other data as sse text")
     if not isinstance(done, bool):
         _bad("done must be true or false")
-    text = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
-    if r"\ufdd0" in text:
-        text = _MARKED_NUMBER.sub(r"\1", text)
-    return (text + "data: [DONE]\n\n" * done).encode("ascii")
+    return body((_MARKED_NUMBER.sub(r"\1", json.dumps(event)) for event in events), done)
 
 
 def _expectation(value: Any, where: str) -> Expectation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fragmentlab.assembler import Result, RuleSet, assemble
+from fragmentlab.assembler import Result, RuleSet
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.disclosure import refuse_private
@@ -86,7 +86,7 @@ def pairs_table(pairs: Sequence[Pair], evidence: str) -> Table:
 
 def _pair(sides: Sequence[Stream], rules: RuleSet, number: int) -> Pair:
     results = sorted(
-        ((_assembled(side, rules), side.shown_id) for side in sides),
+        ((side.assemble(rules), side.shown_id) for side in sides),
         key=lambda item: item[0].counts["null_continuations"],
     )
     if len(results) != _SIDES or results[0][0].counts["null_continuations"]:
@@ -95,10 +95,6 @@ def _pair(sides: Sequence[Stream], rules: RuleSet, number: int) -> Pair:
     if not target.counts["null_continuations"]:
         raise InputError(f"pair {number} of the batch has no null after an ID on either side")
     return Pair(control_id, target_id, control, target)
-
-
-def _assembled(stream: Stream, rules: RuleSet) -> Result:
-    return assemble(stream.body, rules=rules, tools=stream.tools, end=stream.end, framing=stream.framing)  # type: ignore[arg-type]
 
 
 def _facts(result: Result) -> object:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import cast
 
-from fragmentlab.assembler import CATEGORIES, SHIPPED, Fault, Result, RuleSet, Tools, assemble
+from fragmentlab.assembler import CATEGORIES, SHIPPED, Fault, Result, RuleSet
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream, read_stream_file
@@ -195,27 +194,17 @@ def investigate(parameters: SimpleNamespace) -> Investigation:
     if tools is not None:
         stream = replace(stream, tools=tools)
     sets = {**SHIPPED, rules.name: rules}
-    results = {name: _assembled(stream, rule_set, diagnose=True) for name, rule_set in sets.items()}
+    results = {name: stream.assemble(rule_set, diagnose=True) for name, rule_set in sets.items()}
     return Investigation(stream, batch, rules, results[rules.name], results, parameters.reveal)
 
 
 def _first_refused(streams: Iterator[Stream], rules: RuleSet, tools: tuple[str, ...] | None) -> Stream:
     for stream in streams:
-        result = _assembled(replace(stream, tools=tools or stream.tools), rules, diagnose=False)
+        result = stream.assemble(rules, tools=tools)
         if result.outcome == "rejected":
             return stream
     raise InputError(
         "no stream of this batch is refused under these rules; name one with the parameter stream"
-    )
-
-
-def _assembled(stream: Stream, rules: RuleSet, diagnose: bool) -> Result:
-    try:
-        tools = None if stream.tools is None else Tools(cast("tuple[str, ...]", stream.tools))
-    except (ValueError, TypeError):
-        raise InputError("a tool of this stream has no usable name or schema") from None
-    return assemble(
-        stream.body, rules=rules, tools=tools, diagnose=diagnose, framing=stream.framing, end=stream.end
     )
 
 

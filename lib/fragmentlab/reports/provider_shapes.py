@@ -6,9 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
 
-from fragmentlab.assembler import SHIPPED, Result, RuleSet, assemble
+from fragmentlab.assembler import SHIPPED, RuleSet
 from fragmentlab.corpus.batches import Batch, open_batch
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream
@@ -215,7 +214,7 @@ class ProviderShapes:
         )
 
     def _count(self, stream: Stream) -> None:
-        result = self._assembled(stream, self._rules)
+        result = stream.assemble(self._rules, diagnose=True)
         if not result.counts["fragments"]:
             self._tally.others += 1
             return
@@ -229,7 +228,7 @@ class ProviderShapes:
         tally, shapes = self._tally, observe(stream.body, stream.framing)
         tally.streams[source] += 1
         tally.shapes[source].update(shapes)
-        results = {name: self._assembled(stream, rules) for name, rules in self._rule_sets.items()}
+        results = {name: stream.assemble(rules, diagnose=True) for name, rules in self._rule_sets.items()}
         for shape in shapes:
             tally.with_shape[stream.evidence, shape] += 1
             for name, other in results.items():
@@ -241,13 +240,6 @@ class ProviderShapes:
         tally.size_refused[stream.evidence, size] += result.outcome == "rejected"
         for tolerance in result.tolerances:
             tally.tolerances[tolerance][source] += 1
-
-    @staticmethod
-    def _assembled(stream: Stream, rules: RuleSet) -> Result:
-        tools: Any = stream.tools
-        return assemble(
-            stream.body, rules=rules, tools=tools, framing=stream.framing, end=stream.end, diagnose=True
-        )
 
     def _size_rows(self) -> list[SizeRow]:
         rows = []

@@ -6,7 +6,7 @@
 
 from fragmentlab.subjects.assembler import AssemblerSubject, EngineSubject
 from fragmentlab.subjects.command import CommandSubject, parse_command
-from fragmentlab.subjects.interface import FAILED, FAILURES, Case, Observation, Subject
+from fragmentlab.subjects.interface import FAILED, FAILURES, Observation, Subject
 from fragmentlab.subjects.process import Bounds
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "FAILURES",
     "AssemblerSubject",
     "Bounds",
-    "Case",
     "CommandSubject",
     "EngineSubject",
     "Observation",

@@ -18,9 +18,9 @@ from fragmentlab.assembler import (
     RuleSet,
     Tool,
     Tools,
-    assemble,
 )
-from fragmentlab.subjects.interface import Case, Observation, RawCall
+from fragmentlab.corpus.streams import Stream
+from fragmentlab.subjects.interface import Observation, RawCall
 
 LISTED_FAULTS = 100
 """Faults that a run keeps of one stream; a hostile stream could hold millions."""
@@ -42,8 +42,7 @@ class Engine(Protocol):
 
 
 class AssemblerSubject:
-    """This assembler under a rule table. The outcome is that of the mode that serves execution; where it
-    refuses, a second, diagnosing pass lists every fault."""
+    """This assembler under a rule table, diagnosing: its first fault is the one that ends an execution."""
 
     ordered = False
 
@@ -61,21 +60,13 @@ class AssemblerSubject:
             "executable": self._rules.executable,
         }
 
-    def observe(self, case: Case) -> Observation:
-        options = {"rules": self._rules, "tools": case.tools, "framing": case.framing, "end": case.end}
+    def observe(self, stream: Stream) -> Observation:
         started = time.perf_counter()
-        result = assemble(case.body, limits=case.limits, **options)  # type: ignore[arg-type]
+        result = stream.assemble(self._rules, diagnose=True, limits=listing(stream.limits))
         seconds = time.perf_counter() - started
-        whole = result
-        if result.outcome == "rejected":
-            whole = assemble(case.body, limits=listing(case.limits), diagnose=True, **options)  # type: ignore[arg-type]
+        reading = result if self._is_reference else None
         return Observation(
-            result.outcome,
-            result.category,
-            whole.faults,
-            raw_calls(result),
-            seconds,
-            whole if self._is_reference else None,
+            result.outcome, result.category, result.faults, raw_calls(result), seconds, reading
         )
 
     def close(self) -> None:
@@ -83,7 +74,7 @@ class AssemblerSubject:
 
 
 class EngineSubject:
-    """An engine with the assembler's interface, such as a counterfactual. It may carry state, so each case
+    """An engine with the assembler's interface, such as a counterfactual. It may carry state, so each stream
     is put to it once and in order."""
 
     ordered = True
@@ -101,14 +92,14 @@ class EngineSubject:
             "executable": False,
         }
 
-    def observe(self, case: Case) -> Observation:
+    def observe(self, stream: Stream) -> Observation:
         started = time.perf_counter()
         result = self._engine.assemble(
-            case.body,
-            tools=case.tools,
-            limits=listing(case.limits),
-            framing=case.framing,
-            end=case.end,
+            stream.body,
+            tools=stream.tools,
+            limits=listing(stream.limits),
+            framing=stream.framing,
+            end=stream.end,
             diagnose=True,
         )
         seconds = time.perf_counter() - started
@@ -119,9 +110,11 @@ class EngineSubject:
 
 
 def listing(limits: Limits) -> Limits:
-    """The case's limits, with no more faults listed than a run keeps and no timeline."""
+    """Return a stream's limits, with no more faults listed than a run keeps and the usual timeline."""
     return dataclasses.replace(
-        limits, diagnosed_faults=min(limits.diagnosed_faults, LISTED_FAULTS), timeline_rows=0
+        limits,
+        diagnosed_faults=min(limits.diagnosed_faults, LISTED_FAULTS),
+        timeline_rows=Limits().timeline_rows,
     )
 
 

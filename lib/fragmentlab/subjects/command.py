@@ -23,9 +23,10 @@ from dataclasses import asdict
 from typing import Any
 
 from fragmentlab.assembler import Limits
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
 from fragmentlab.subjects.answer import failed, read_answer
-from fragmentlab.subjects.interface import Case, Observation
+from fragmentlab.subjects.interface import Observation
 from fragmentlab.subjects.process import Bounds, Child, Ended
 
 _MAX_VARIABLE_BYTES = 100_000
@@ -71,15 +72,15 @@ class CommandSubject:
             "limits": asdict(self._bounds),
         }
 
-    def observe(self, case: Case) -> Observation:
+    def observe(self, stream: Stream) -> Observation:
         started = time.perf_counter()
-        context = _context(case)
+        context = _context(stream)
         try:
             if self._long_lived:
-                header = json.dumps({"length": len(case.body), **context}).encode() + b"\n"
-                output = self._exchange(header + case.body)
+                header = json.dumps({"length": len(stream.body), **context}).encode() + b"\n"
+                output = self._exchange(header + stream.body)
             else:
-                output = self._once(case.body, _environment(context))
+                output = self._once(stream.body, _environment(context))
         except Ended as ended:
             return failed(ended.category, time.perf_counter() - started)
         return read_answer(output, time.perf_counter() - started, self._categories)
@@ -115,10 +116,11 @@ class CommandSubject:
             raise InputError(f"--exec: the command cannot be started: {reason}") from None
 
 
-def _context(case: Case) -> dict[str, Any]:
+def _context(stream: Stream) -> dict[str, Any]:
     defaults = asdict(Limits())
-    changed = {name: value for name, value in asdict(case.limits).items() if value != defaults[name]}
-    return {"end": case.end, "tools": None if case.tools is None else list(case.tools), "limits": changed}
+    changed = {name: value for name, value in asdict(stream.limits).items() if value != defaults[name]}
+    tools = None if stream.tools is None else list(stream.tools)
+    return {"end": stream.end, "tools": tools, "limits": changed}
 
 
 def _environment(context: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The interface that every subject meets: a ``Case`` in, an ``Observation`` out.
+"""The interface that every subject meets: a ``Stream`` in, an ``Observation`` out.
 
 Source: docs/design.md, section 6.
 """
@@ -6,10 +6,11 @@ Source: docs/design.md, section 6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fragmentlab.assembler import End, Fault, Framing, Limits, Result
+from fragmentlab.assembler import Fault, Result
+from fragmentlab.corpus.streams import Stream
 
 FAILED = "failed"
 """The outcome of a stream for which the subject gave none; the category then says why."""
@@ -32,20 +33,8 @@ RawCall = tuple[str, str, str]
 
 
 @dataclass(frozen=True, repr=False)
-class Case:
-    """One stream to be judged; ``tools`` as docs/design.md, section 7 writes them, None where unknown."""
-
-    stream: str
-    body: bytes
-    framing: Framing = "sse"
-    end: End = "unknown"
-    tools: tuple[Any, ...] | None = None
-    limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(frozen=True, repr=False)
 class Observation:
-    """What a subject made of one case. ``calls`` are raw and must not outlive the comparison.
+    """What a subject made of one stream. ``calls`` are raw and must not outlive the comparison.
 
     ``outcome`` is ``accepted``, ``rejected``, ``no_calls`` or ``failed``; ``seconds`` is wall time;
     ``reading`` is the kit's own whole reading of the stream, where the subject made that anyway.
@@ -68,10 +57,10 @@ class Subject(Protocol):
 
     @property
     def ordered(self) -> bool:
-        """Whether it carries state from one stream to the next, so that cases must come in order."""
+        """Whether it carries state from one stream to the next, so that streams must come in order."""
 
-    def observe(self, case: Case) -> Observation:
-        """Put one case to the test; never raises for what the subject does."""
+    def observe(self, stream: Stream) -> Observation:
+        """Put one stream to the test; never raises for what the subject does."""
 
     def close(self) -> None:
         """End whatever the subject still runs."""

@@ -195,7 +195,7 @@ from fragmentlab.qualification.runs.pool import observed
 from fragmentlab.qualification.runs.sources import open_sources
 if __name__ == "__main__":
     item = next(open_sources(sys.argv[1:])[0].items())
-    large = replace(item, case=replace(item.case, body=b": " + b"x" * 70_000 + b"\\n" + item.case.body))
+    large = replace(item, stream=replace(item.stream, body=b": " + b"x" * 70_000 + b"\\n" + item.stream.body))
     rows = observed([large] * 400, Choice(rules="keep-established"), 2)
     next(rows)
     rows.close()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from fragmentlab.assembler import assemble
+from fragmentlab.assembler import Assembler, End, Result, assemble
 from fragmentlab.corpus.batches import write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.vectors import load_vectors
@@ -46,6 +47,32 @@ def _batch(folder: Path, *streams: Stream, name: str = "mine", evidence: str = "
 
 def _stream(body: bytes, **facts: object) -> Stream:
     return Stream(stream_id(body), body, **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("choice", "assemblies"), [(KEEP, 1), (Choice(rules="reject-null"), 2), (Choice(command=("false",)), 1)]
+)
+def test_a_stream_is_assembled_once_a_pass(
+    choice: Choice,
+    assemblies: int,
+    tmp_path: Path,
+    identity: Path,
+    record: Record,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kit reads each stream once; another rule set's subject reads it once more, under its own rules."""
+    done: Counter[str] = Counter()
+    finish = Assembler.finish
+
+    def counting(self: Assembler, end: End = "unknown") -> Result:
+        result = finish(self, end)
+        done[result.rules] += 1
+        return result
+
+    monkeypatch.setattr(Assembler, "finish", counting)
+    batch = _batch(tmp_path, *(_stream(_body(CANARY + str(n))) for n in range(5)))
+    run = record(choice, sources=[identity, batch])
+    assert set(done.values()) == {run.results.num_rows} and len(done) == assemblies
 
 
 def test_a_vector_row_says_what_was_expected_and_whether_it_came(record: Record, identity: Path) -> None:

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fragmentlab.assembler import assemble
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.importing.documents import read_contents
 from fragmentlab.corpus.importing.finder import Finder, Found
@@ -213,7 +212,7 @@ def _unique(stream: Stream, ids: Counter[str]) -> Stream:
 
 
 def _counted(stream: Stream, path: Path, place: str, summary: Summary) -> Imported:
-    counts = assemble(stream.body, framing=stream.framing, end=stream.end, diagnose=True).counts
+    counts = replace(stream, tools=None).assemble(diagnose=True).counts
     summary.streams += 1
     summary.tool_streams += counts["fragments"] > 0 or (
         lost_blank_lines(stream.body) and _HAS_FRAGMENTS.search(stream.body) is not None

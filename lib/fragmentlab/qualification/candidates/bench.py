@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, FragmentRow, Result, RuleSet, Tools, assemble
-from fragmentlab.errors import InputError
+from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, FragmentRow, Result, RuleSet
 from fragmentlab.qualification.candidates.counterfactuals import Counterfactual, counterfactual
 from fragmentlab.qualification.runs.sources import Item, Source
 
@@ -88,23 +87,22 @@ def bench(
 
 
 def _row(item: Item, kind: str, tables: Sequence[RuleSet], wrong: Sequence[Counterfactual]) -> BenchRow:
-    case = item.case
-    try:
-        tools = None if case.tools is None else Tools(case.tools)
-    except (ValueError, TypeError):
-        raise InputError("a tool of a stream has no usable name or schema") from None
-    options = {"tools": tools, "limits": case.limits, "framing": case.framing, "end": case.end}
+    stream = item.stream
     sets = {rules.name: rules for rules in (SHIPPED[DEFAULT_RULES], *tables)}
-    results = {
-        name: assemble(case.body, rules=rules, diagnose=True, **options)  # type: ignore[arg-type]
-        for name, rules in sets.items()
-    }
+    results = {name: stream.assemble(rules, diagnose=True) for name, rules in sets.items()}
     for subject in wrong:
-        results[subject.name] = subject.assemble(case.body, diagnose=True, **options)  # type: ignore[arg-type]
+        results[subject.name] = subject.assemble(
+            stream.body,
+            tools=stream.tools,
+            limits=stream.limits,
+            framing=stream.framing,
+            end=stream.end,
+            diagnose=True,
+        )
     default = results[DEFAULT_RULES]
     met = cells_met(default.timeline)
     return BenchRow(
-        case.stream,
+        stream.id,
         item.batch,
         kind,
         item.evidence,

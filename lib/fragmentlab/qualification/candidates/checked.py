@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from fragmentlab.assembler import Result, RuleSet, assemble
+from fragmentlab.assembler import Result, RuleSet
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.qualification.candidates.counterfactuals import counterfactual
 
 Next = Callable[[bytes], Result]
@@ -39,7 +40,7 @@ class TableUnderTest:
         return self._assemble
 
     def _assemble(self, body: bytes) -> Result:
-        return assemble(body, rules=self.rules, diagnose=True, end="clean")
+        return Stream("", body, end="clean", framed="sse").assemble(self.rules, diagnose=True)
 
 
 @dataclass(frozen=True)

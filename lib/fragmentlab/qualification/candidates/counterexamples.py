@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Result, assemble
+from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Result
 from fragmentlab.corpus.rules import find_rules
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import SCHEMA
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
@@ -102,7 +103,7 @@ def _vector(vector_id: str, comment: str, flag: str, steps: Steps) -> dict[str, 
 
 
 def _result(steps: Steps, rules: str) -> Result:
-    return assemble(body_of(steps), rules=rules, tools=[TOOL], end="clean")
+    return Stream("", body_of(steps), tools=(TOOL,), end="clean").assemble(rules)
 
 
 def _expectation(result: Result) -> dict[str, Any]:

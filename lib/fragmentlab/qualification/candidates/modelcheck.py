@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
-from fragmentlab.assembler import DEFAULT_RULES, INVARIANTS, SHIPPED, FragmentRow, Result, RuleSet, assemble
+from fragmentlab.assembler import INVARIANTS, SHIPPED, FragmentRow, Result, RuleSet
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.qualification.candidates.checked import (
     Checked,
     CounterfactualUnderTest,
@@ -217,7 +218,7 @@ def check_all(candidates: Iterable[RuleSet]) -> dict[str, Check]:
 
 @lru_cache(maxsize=1 << 14)
 def _reference(steps: Steps) -> Result:
-    return assemble(body_of(steps), rules=DEFAULT_RULES, diagnose=True, end="clean")
+    return Stream("", body_of(steps), end="clean", framed="sse").assemble(diagnose=True)
 
 
 def _next_steps(node: _Node) -> Iterator[Step]:

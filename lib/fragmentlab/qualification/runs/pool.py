@@ -38,7 +38,7 @@ def observed(items: Iterable[Item], choice: Choice, workers: int) -> Iterator[Ro
     with closing(subject):
         if workers == 1 or subject.ordered:
             for item in items:
-                yield rows_of(item, subject.observe(item.case))
+                yield rows_of(item, subject.observe(item.stream))
             return
     yield from _in_processes(iter(items), choice, workers)
 
@@ -100,4 +100,4 @@ def _leave() -> None:
 
 def _observe(items: list[Item]) -> list[Rows]:
     assert _subject is not None
-    return [rows_of(item, _subject.observe(item.case)) for item in items]
+    return [rows_of(item, _subject.observe(item.stream)) for item in items]

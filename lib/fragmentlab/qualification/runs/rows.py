@@ -15,9 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from fragmentlab.assembler import Fault, Limits, Result, assemble
+from fragmentlab.assembler import Fault, Result
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.qualification.runs.sources import Item
-from fragmentlab.subjects import Case, Observation
+from fragmentlab.subjects import Observation
 from fragmentlab.subjects.assembler import listing, raw_calls
 from fragmentlab.subjects.interface import RawCall
 
@@ -85,8 +86,8 @@ _FAULT_FIELDS = (
 
 def rows_of(item: Item, observation: Observation) -> tuple[Row, list[Row], Row]:
     """Return the result, the diagnostics and the timing of one observed case."""
-    reading = observation.reading or _reading(item)
-    key = {"stream": item.case.stream, "batch": item.batch}
+    reading = observation.reading or _reading(item.stream)
+    key = {"stream": item.stream.id, "batch": item.batch}
     faults = [_diagnostic(item, n, fault) for n, fault in enumerate(observation.faults, 1)]
     timing = {**key, "seconds": observation.seconds, "time": None}
     return _result(item, observation, reading), faults, timing
@@ -97,24 +98,21 @@ def to_text(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _reading(item: Item, timeline_rows: int = 0) -> Result:
-    case = item.case
-    limits = dataclasses.replace(listing(case.limits), timeline_rows=timeline_rows)
-    return assemble(
-        case.body, tools=case.tools, limits=limits, diagnose=True, framing=case.framing, end=case.end
-    )
+def _reading(stream: Stream) -> Result:
+    return stream.assemble(diagnose=True, limits=listing(stream.limits))
 
 
-def _conditions_sha256(case: Case) -> str:
+def _conditions_sha256(stream: Stream) -> str:
     """One hash over what a stream is judged by beside its bytes: tools, limits and how its transport
     ended."""
-    conditions = [case.tools, dataclasses.asdict(case.limits), case.end, case.framing]
+    conditions = [stream.tools, dataclasses.asdict(stream.limits), stream.end, stream.framing]
     return hashlib.sha256(to_text(conditions).encode()).hexdigest()
 
 
-def _first_null(item: Item) -> int | None:
-    rows = _reading(item, Limits().timeline_rows).timeline
-    nulls = (r for r in rows if r.incoming_kind == "null" and r.previous_identity == "established")
+def _first_null(reading: Result) -> int | None:
+    nulls = (
+        r for r in reading.timeline if r.incoming_kind == "null" and r.previous_identity == "established"
+    )
     return next((row.fragment for row in nulls), None)
 
 
@@ -123,21 +121,21 @@ def _result(item: Item, observation: Observation, reading: Result) -> Row:
     matches = _calls_match(item, observation, reading)
     expected = item.expected
     return {
-        "stream": item.case.stream,
+        "stream": item.stream.id,
         "batch": item.batch,
         "evidence": item.evidence,
         "provider": item.provider,
         "server": item.server,
         "model": item.model,
-        "body_sha256": hashlib.sha256(item.case.body).hexdigest(),
-        "conditions_sha256": _conditions_sha256(item.case),
+        "body_sha256": hashlib.sha256(item.stream.body).hexdigest(),
+        "conditions_sha256": _conditions_sha256(item.stream),
         "outcome": observation.outcome,
         "stage": primary.stage if primary else None,
         "category": observation.category,
         "incoming_kind": primary.incoming_kind if primary else None,
         **{name: reading.counts[name] for name in ("events", "fragments", "arguments_bytes")},
         "null_continuations": reading.counts["null_continuations"],
-        "first_null_fragment": _first_null(item) if reading.counts["null_continuations"] else None,
+        "first_null_fragment": _first_null(reading),
         "tolerances": to_text(reading.tolerances),
         "expected_outcome": expected.outcome if expected else None,
         "expected_category": expected.category if expected else None,
@@ -180,7 +178,7 @@ def _same_json(first: str, second: str) -> bool:
 
 def _diagnostic(item: Item, number: int, fault: Fault) -> Row:
     return {
-        "stream": item.case.stream,
+        "stream": item.stream.id,
         "batch": item.batch,
         "evidence": item.evidence,
         "fault": number,

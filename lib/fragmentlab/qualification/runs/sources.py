@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fragmentlab.assembler import Tools
 from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
 from fragmentlab.corpus.streams import Stream, stream_id
-from fragmentlab.corpus.vectors import Expectation, VectorFile, body_of, load_vectors, vector_paths
+from fragmentlab.corpus.vectors import Expectation, VectorFile, load_vectors, stream_of, vector_paths
 from fragmentlab.disclosure import KINDS, NameAliases, check_label, for_terminal, is_label, refuse_private
 from fragmentlab.errors import InputError
 from fragmentlab.files import reason
-from fragmentlab.subjects import Case
 
 REPLAYED_EVIDENCE = {"controlled": "controlled", "captured": "captured", "live": "captured"}
 """A batch's evidence -> what a replay of it is. A recording of live answers is captured once it is replayed:
@@ -24,9 +23,9 @@ nothing answered during this run."""
 
 @dataclass(frozen=True, repr=False)
 class Item:
-    """One case with what its row says of where it came from, and what a vector expects."""
+    """One stream with what its row says of where it came from, and what a vector expects."""
 
-    case: Case
+    stream: Stream
     batch: str
     evidence: str
     provider: str | None = None
@@ -98,14 +97,13 @@ def _streams(batch: Batch, evidence: str) -> Iterator[Item]:
         times[name] = times.get(name, 0) + 1
         if times[name] > 1:
             name = f"{name}-{times[name]}"
-        case = Case(name, stream.body, stream.framing, stream.end, stream.tools)
         provider, server, model = (aliases.show(kind, getattr(stream, kind)) for kind in KINDS)
-        yield Item(case, batch.name, evidence, provider, server, model)
+        yield Item(replace(stream, id=name), batch.name, evidence, provider, server, model)
 
 
 def _check_tools(stream: Stream, where: str) -> None:
     try:
-        Tools(stream.tools or ())  # type: ignore[arg-type]
+        Tools(stream.tools or ())
     except ValueError as error:
         raise InputError(f"{where}: its tools cannot be used: {error}") from None
 
@@ -128,5 +126,4 @@ def _vectors(path: Path) -> Source:
 
 def _cases(file: VectorFile, name: str) -> Iterator[Item]:
     for vector in file.vectors:
-        case = Case(vector.id, body_of(vector), "sse", vector.end, vector.tools, vector.limits)
-        yield Item(case, name, "controlled", expected=vector.expect)
+        yield Item(stream_of(vector), name, "controlled", expected=vector.expect)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fragmentlab.assembler import Assembler
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import HATCHES, Figure, Theme
 from fragmentlab.reports.show.tables import Badge
@@ -23,9 +23,7 @@ def said(played: Played) -> Counter[str]:
     that were streamed."""
     counts: Counter[str] = Counter()
     for body in played.bodies:
-        assembler = Assembler(diagnose=True)
-        assembler.feed(body)
-        for row in assembler.finish().timeline:
+        for row in Stream("", body).assemble(diagnose=True).timeline:
             if row.previous_identity == "established" and row.decision != "reject":
                 counts[row.incoming_kind if row.incoming_kind in _SAID else "other"] += 1
     return counts
