@@ -25,6 +25,7 @@ from fragmentlab.errors import InputError
 SCHEMAS = {
     "expectations": "fragmentlab.qualification.comparing.expectations:Expectations",
     "policy": "fragmentlab.runtime.policy:Policy",
+    "vectors": "fragmentlab.corpus.vectors:VectorDocument",
 }
 """Name of a format -> the Struct that declares it, as ``module:name``; its JSON Schema is
 ``data/schemas/NAME.schema.json``."""

@@ -183,7 +183,7 @@ BAD_VECTORS = {
 @pytest.mark.parametrize("item", BAD_VECTORS.values(), ids=BAD_VECTORS)
 def test_a_bad_vector_is_one_line_that_names_its_position(tmp_path: Path, item: dict[str, Any]) -> None:
     """The message says which vector and what is wrong, on one line, and quotes nothing of it."""
-    with pytest.raises(InputError, match=r"vectors\.json: vector 2: ") as caught:
+    with pytest.raises(InputError, match=r"vectors\.json: vectors\[1\]") as caught:
         _file(tmp_path, _item(id="t/first"), item)
     message = str(caught.value)
     assert "\n" not in message
@@ -232,7 +232,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 def test_an_id_twice_in_a_file_is_refused(tmp_path: Path) -> None:
     """Two vectors of one name could not be told apart in a report."""
-    with pytest.raises(InputError, match="vector 2: its id is that of an earlier vector"):
+    with pytest.raises(InputError, match=r"vectors\[1\]\.id is that of an earlier vector"):
         _file(tmp_path, _item(), _item())
 
 

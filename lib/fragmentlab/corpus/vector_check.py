@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import to_builtins
+from msgspec.structs import astuple, replace
+
 from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Assembler, Result, RuleSet, load_rules
-from fragmentlab.corpus.vectors import BYTE_BY_BYTE, Expectation, Vector, replays
+from fragmentlab.corpus.vectors import BYTE_BY_BYTE, Expectation, Rejected, Vector, replays
 from fragmentlab.disclosure import for_terminal
 
 _CALL_FIELDS = ("id", "name", "arguments")
@@ -62,8 +65,10 @@ def expectations(vector: Vector, rules: str | RuleSet | None = None) -> Iterator
                 yield SHIPPED[name], expect
         return
     rule_set = load_rules(rules)
-    otherwise = replace(vector.expect, category=_compounded(vector.expect.category, rule_set))
-    yield rule_set, vector.expect_under.get(rule_set.name, otherwise)
+    expect = vector.expect
+    if isinstance(expect, Rejected):
+        expect = replace(expect, category=_compounded(expect.category, rule_set))
+    yield rule_set, vector.expect_under.get(rule_set.name, expect)
 
 
 def unchecked(vector: Vector) -> int:
@@ -92,8 +97,8 @@ def check(vector: Vector, rules: str | RuleSet | None = None) -> list[Mismatch]:
     return found
 
 
-def _compounded(category: str | None, rules: RuleSet) -> str | None:
-    if category is None or not category.startswith("identity."):
+def _compounded(category: str, rules: RuleSet) -> str:
+    if not category.startswith("identity."):
         return category
     given = {action.partition(":")[2] for row in rules.cells.values() for action in row.values()} - {""}
     return given.pop() if len(given) == 1 else category
@@ -121,14 +126,15 @@ def _differences(expect: Expectation, result: Result | str) -> Iterator[_Differe
         yield "outcome", wanted, outcome, False
         return
     calls = [(call.id, call.name, call.arguments) for call in result.calls]
-    if len(calls) != len(expect.calls):
-        yield "number of calls", str(len(expect.calls)), str(len(calls)), False
-    elif calls != list(expect.calls):
-        for number, (left, right) in enumerate(zip(expect.calls, calls, strict=True), 1):
+    wanted_calls = [astuple(call) for call in expect.calls]
+    if len(calls) != len(wanted_calls):
+        yield "number of calls", str(len(wanted_calls)), str(len(calls)), False
+    elif calls != wanted_calls:
+        for number, (left, right) in enumerate(zip(wanted_calls, calls, strict=True), 1):
             for name, should, has in zip(_CALL_FIELDS, left, right, strict=True):
                 if should != has:
                     yield f"{name} of call {number}", should, has, True
-    for name, fact in expect.diagnostic.items():
+    for name, fact in to_builtins(expect.diagnostic).items():
         has = getattr(result.faults[0], name)
         # A fault without an incoming string leaves incoming_empty out; that is no empty string.
         if (bool(has) if name == "incoming_empty" else has) != fact:

@@ -5,10 +5,7 @@ Source: docs/design.md, section 7.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import math
 import os
 import random
 import re
@@ -17,13 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, ClassVar
 
-from fragmentlab.assembler import CATEGORIES, IDENTITIES, INCOMING_KINDS, End, Limits, Tools
-from fragmentlab.corpus.streams import ENDS, Stream
-from fragmentlab.disclosure import for_terminal
+from msgspec import UNSET, Meta, UnsetType
+
+from fragmentlab.assembler import CATEGORIES, IDENTITIES, INCOMING_KINDS, LIMIT_ENTRIES, End, Limits, Tools
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
-from fragmentlab.files import reason
+from fragmentlab.files import read_bytes, reason
+from fragmentlab.formats import Number, StrictStruct, decode
 from fragmentlab.wire.events import body
 
 SCHEMA = "fragmentlab-vectors-v1"
@@ -33,30 +32,154 @@ BYTE_BY_BYTE = "byte by byte"
 MAX_SINGLE_BYTES = 1 << 16
 """A body of more bytes is replayed in as many reads of equal size instead of byte by byte."""
 MAX_FILE_BYTES = 256 << 20
-_FILE_KEYS = frozenset({"schema", "notes", "tools", "vectors"})
-_BODY_KEYS = ("events", "sse", "reads_base64")
-_VECTOR_KEYS = frozenset(
-    "id comment flags source tools limits events sse reads_base64 done end expect expect_under".split()
-)
-_CALL_KEYS = ("id", "name", "arguments")
-_DIAGNOSTIC_VALUES: dict[str, tuple[Any, ...]] = {
-    "incoming_kind": INCOMING_KINDS,
-    "previous_identity": IDENTITIES,
-    "incoming_empty": (True, False),
-}
 # A noncharacter that no stream needs: it marks the text of a number that Python's own types cannot hold.
 _NUMBER_MARK = "\ufdd0"
 _MARKED_NUMBER = re.compile(r'"\\ufdd0([-+.0-9eE]+)"')
+_NAME = {"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"}
+_TOOL = {
+    "oneOf": [
+        {"type": "string", "minLength": 1},
+        {
+            "type": "object",
+            "required": ["name", "schema"],
+            "additionalProperties": False,
+            "properties": {"name": {"type": "string", "minLength": 1}, "schema": {"type": "object"}},
+        },
+    ]
+}
+_LIMITS = {
+    "minProperties": 1,
+    "propertyNames": {"enum": [name for name, entry in LIMIT_ENTRIES.items() if entry["category"]]},
+}
+_ONE_BODY = {
+    "oneOf": [{"required": ["events"]}, {"required": ["sse"]}, {"required": ["reads_base64"]}],
+    "dependentRequired": {"done": ["events"]},
+}
+
+KnownTools = Annotated[
+    tuple[Annotated[str | dict[str, Any], Meta(extra_json_schema=_TOOL)], ...] | None,
+    Meta(description="Names, or names with a JSON Schema of the arguments; null or none given: unknown."),
+]
 
 
-@dataclass(frozen=True)
-class Expectation:
-    """The outcome that a stream must have; ``calls`` are (id, name, arguments) by ascending index."""
+class ExpectedCall(StrictStruct, frozen=True):
+    """One call of an accepted stream, its arguments as text."""
 
-    outcome: str
-    category: str | None = None
-    calls: tuple[tuple[str, str, str], ...] = field(default=(), repr=False)
-    diagnostic: Mapping[str, Any] = field(default_factory=dict)
+    id: str
+    name: str
+    arguments: str
+
+    def __repr__(self) -> str:
+        return "ExpectedCall(...)"
+
+
+class ExpectedDiagnostic(StrictStruct, frozen=True, omit_defaults=True):
+    """Facts that the first fault must have."""
+
+    incoming_kind: Annotated[str, Meta(extra_json_schema={"enum": list(INCOMING_KINDS)})] | UnsetType = UNSET
+    previous_identity: Annotated[str, Meta(extra_json_schema={"enum": list(IDENTITIES)})] | UnsetType = UNSET
+    incoming_empty: (
+        Annotated[bool, Meta(description="Whether the incoming ID was the empty string.")] | UnsetType
+    ) = UNSET
+
+    def __post_init__(self) -> None:
+        if self.incoming_kind not in (UNSET, *INCOMING_KINDS):
+            raise ValueError(f"incoming_kind must be one of {', '.join(INCOMING_KINDS)}")
+        if self.previous_identity not in (UNSET, *IDENTITIES):
+            raise ValueError(f"previous_identity must be one of {', '.join(IDENTITIES)}")
+
+
+class Accepted(StrictStruct, frozen=True, tag_field="outcome", tag="accepted"):
+    """The stream must be accepted with these calls, by ascending index."""
+
+    outcome: ClassVar[str] = "accepted"
+    category: ClassVar[None] = None
+    diagnostic: ClassVar[ExpectedDiagnostic] = ExpectedDiagnostic()
+    calls: Annotated[tuple[ExpectedCall, ...], Meta(min_length=1)]
+
+
+class Rejected(StrictStruct, frozen=True, tag_field="outcome", tag="rejected"):
+    """The stream must be rejected with this category."""
+
+    outcome: ClassVar[str] = "rejected"
+    calls: ClassVar[tuple[ExpectedCall, ...]] = ()
+    category: Annotated[str, Meta(extra_json_schema={"enum": sorted(CATEGORIES)})]
+    diagnostic: ExpectedDiagnostic = ExpectedDiagnostic()
+
+    def __post_init__(self) -> None:
+        if self.category not in CATEGORIES:
+            raise ValueError("category is not a known one; see `fragmentlab explain`")
+
+
+class NoCalls(StrictStruct, frozen=True, tag_field="outcome", tag="no_calls"):
+    """The stream must end normally without a call."""
+
+    outcome: ClassVar[str] = "no_calls"
+    category: ClassVar[None] = None
+    calls: ClassVar[tuple[ExpectedCall, ...]] = ()
+    diagnostic: ClassVar[ExpectedDiagnostic] = ExpectedDiagnostic()
+
+
+Expectation = Accepted | Rejected | NoCalls
+"""The outcome that a stream must have."""
+
+
+class Flag(StrictStruct, frozen=True):
+    """What a flag stands for, and what a client that gets it wrong does."""
+
+    description: Annotated[str, Meta(min_length=1)]
+    links: tuple[Annotated[str, Meta(pattern="^https://")], ...] = ()
+
+
+class VectorEntry(StrictStruct, frozen=True, kw_only=True):
+    """A vector as it stands in a file: exactly one of events, sse and reads_base64 holds its stream."""
+
+    id: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="topic/one-fault-name",
+            extra_json_schema={"pattern": "^[a-z0-9-]+/[a-z0-9-]+$"},
+        ),
+    ]
+    comment: str = ""
+    flags: tuple[Annotated[str, Meta(extra_json_schema=_NAME)], ...] = ()
+    source: Annotated[str, Meta(description="seed, kit, or a public report such as owner/repo#1.")] = ""
+    tools: KnownTools | UnsetType = UNSET
+    limits: Annotated[
+        dict[str, Annotated[int, Meta(ge=0)]],
+        Meta(description="Limits other than the defaults.", extra_json_schema=_LIMITS),
+    ] = {}  # noqa: RUF012 - msgspec copies it
+    events: Annotated[
+        tuple[dict[str, Any], ...] | UnsetType,
+        Meta(description="Chunk objects, each sent as one event: `data: `, the JSON, two line feeds."),
+    ] = UNSET
+    done: Annotated[bool | UnsetType, Meta(description="With events: whether [DONE] follows (true).")] = UNSET
+    sse: Annotated[str | UnsetType, Meta(description="The body as text, sent as UTF-8.")] = UNSET
+    reads_base64: Annotated[tuple[bytes, ...] | UnsetType, Meta(description="The body as network reads.")] = (
+        UNSET
+    )
+    end: Annotated[End, Meta(description="How the transport ended.")] = "clean"
+    expect: Expectation
+    expect_under: Annotated[
+        dict[str, Expectation], Meta(description="The outcome under other rule sets, by name.")
+    ] = {}  # noqa: RUF012
+
+    def __post_init__(self) -> None:
+        if sum(body is not UNSET for body in (self.events, self.sse, self.reads_base64)) != 1:
+            raise ValueError("exactly one of events, sse and reads_base64 must hold the stream")
+        if self.done is not UNSET and self.events is UNSET:
+            raise ValueError("done belongs to events; sse and reads_base64 hold their own end marker")
+
+
+class VectorDocument(StrictStruct, frozen=True, tag_field="schema", tag=SCHEMA):
+    """Streams of Chat Completions tool calls with the outcome that they must have."""
+
+    vectors: Annotated[
+        tuple[Annotated[VectorEntry, Meta(extra_json_schema=_ONE_BODY)], ...], Meta(min_length=1)
+    ]
+    notes: Annotated[dict[str, Flag], Meta(description="Explains each flag once.")] = {}  # noqa: RUF012
+    tools: KnownTools = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +204,7 @@ class VectorFile:
     """A checked vector file: ``notes`` explains each flag; at least one vector, their ids unique."""
 
     path: Path
-    notes: Mapping[str, Any]
+    notes: Mapping[str, Flag]
     vectors: tuple[Vector, ...]
 
 
@@ -132,217 +255,74 @@ def _random_reads(body: bytes, rng: random.Random) -> list[bytes]:
 def load_vectors(path: str | Path) -> VectorFile:
     """Read and check a file; raise InputError that names a vector by its position and quotes nothing."""
     path = Path(path)
-    data = _read_json(path)
-    try:
-        return _vector_file(path, data)
-    except _Bad as bad:
-        raise InputError(f"{for_terminal(str(path))}: {bad}") from None
+    text = read_bytes(path, MAX_FILE_BYTES, "split it into files by topic")
+    document = decode(text, VectorDocument, str(path))
+    common = _compiled(document.tools, f"{path}: tools")
+    made: dict[str, Vector] = {}
+    for number, entry in enumerate(document.vectors):
+        where = f"{path}: vectors[{number}]"
+        if entry.id in made:
+            raise InputError(f"{where}.id is that of an earlier vector")
+        tools = document.tools if entry.tools is UNSET else entry.tools
+        known = common if entry.tools is UNSET else _compiled(entry.tools, f"{where}.tools")
+        try:
+            reads, limits = _reads(entry), Limits.of(entry.limits)
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from None
+        made[entry.id] = Vector(
+            entry.id,
+            reads,
+            tools,
+            known,
+            limits,
+            entry.end,
+            entry.expect,
+            entry.expect_under,
+            entry.flags,
+            entry.source,
+            entry.comment,
+        )
+    return VectorFile(path, document.notes, tuple(made.values()))
 
 
 def vector_paths(paths: Sequence[str | Path]) -> list[Path]:
     """Return the files, each folder replaced by its ``*.json``; InputError for a folder without any."""
     found: list[Path] = []
     for path in map(Path, paths):
-        shown = for_terminal(str(path))
         try:
             inside = sorted(path / name for name in os.listdir(path) if name.endswith(".json"))
         except NotADirectoryError:
             found.append(path)
         except OSError as error:
-            raise InputError(f"{shown} cannot be read: {reason(error)}") from None
+            raise InputError(f"{path} cannot be read: {reason(error)}") from None
         else:
             if not inside:
-                raise InputError(f"{shown} holds no vector file (*.json)")
+                raise InputError(f"{path} holds no vector file (*.json)")
             found += inside
     return found
 
 
-class _Bad(Exception):
-    """What is wrong with a file, in words of ours."""
-
-
-def _bad(message: str) -> NoReturn:
-    raise _Bad(message)
-
-
-def _read_json(path: Path) -> Any:
-    shown = for_terminal(str(path))
+def _compiled(tools: tuple[Any, ...] | None, where: str) -> Tools | None:
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{shown} cannot be read: {reason(error)}") from None
-    if len(text) > MAX_FILE_BYTES:
-        raise InputError(f"{shown} is larger than {MAX_FILE_BYTES >> 20} MiB; split it into files by topic")
-    try:
-        return json.loads(text, object_pairs_hook=_once, parse_int=_integer, parse_float=_float)
-    except _Bad as bad:
-        raise InputError(f"{shown}: {bad}") from None
-    except RecursionError:
-        raise InputError(f"{shown} is nested too deeply; write such a stream as sse text") from None
-    except ValueError:
-        raise InputError(f"{shown} is not a JSON file; vector files are {SCHEMA} documents") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        _bad("an object holds a key twice; write a stream that does so as sse text")
-    return found
-
-
-def _integer(text: str) -> int | str:
-    return int(text) if len(text) <= 4000 else _NUMBER_MARK + text
-
-
-def _float(text: str) -> float | str:
-    value = float(text)
-    return value if math.isfinite(value) else _NUMBER_MARK + text
-
-
-def _vector_file(path: Path, data: Any) -> VectorFile:
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        _bad(f'not a vector file: it needs "schema": "{SCHEMA}"')
-    if data.keys() - _FILE_KEYS:
-        _bad(f"unknown field; known are {', '.join(sorted(_FILE_KEYS))}")
-    notes, vectors = data.get("notes", {}), data.get("vectors")
-    if not isinstance(notes, dict):
-        _bad("notes must be an object of flags")
-    if not isinstance(vectors, list) or not vectors:
-        _bad("vectors must be an array of at least one vector")
-    tools, known = _tools(data, None, None)
-    made, seen = [], set()
-    for number, item in enumerate(vectors, 1):
-        try:
-            vector = _vector(item, tools, known)
-            if vector.id in seen:
-                _bad("its id is that of an earlier vector")
-        except _Bad as bad:
-            raise _Bad(f"vector {number}: {bad}") from None
-        seen.add(vector.id)
-        made.append(vector)
-    return VectorFile(path, notes, tuple(made))
-
-
-def _tools(
-    item: dict[str, Any], otherwise: tuple[Any, ...] | None, known: Tools | None
-) -> tuple[tuple[Any, ...] | None, Tools | None]:
-    if "tools" not in item:
-        return otherwise, known
-    tools = item["tools"]
-    if tools is None:
-        return None, None
-    if not isinstance(tools, list):
-        _bad("tools must be null, or an array of names or of objects with name and schema")
-    try:
-        return tuple(tools), Tools(tools)
+        return None if tools is None else Tools(tools)
     except ValueError as error:
-        _bad(f"tools: {error}")
+        raise InputError(f"{where}: {error}") from None
 
 
-def _vector(item: Any, tools: tuple[Any, ...] | None, known: Tools | None) -> Vector:
-    if not isinstance(item, dict):
-        _bad("not an object")
-    if item.keys() - _VECTOR_KEYS:
-        _bad(f"unknown field; known are {', '.join(sorted(_VECTOR_KEYS))}")
-    vector_id = item.get("id")
-    if not isinstance(vector_id, str) or not vector_id:
-        _bad("id must be a nonempty string")
-    flags = item.get("flags", [])
-    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
-        _bad("flags must be an array of strings")
-    end = item.get("end", "clean")
-    if end not in ENDS:
-        _bad(f"end must be one of {', '.join(ENDS)}")
-    under = item.get("expect_under", {})
-    if not isinstance(under, dict):
-        _bad("expect_under must be an object of rule sets")
-    tools, known = _tools(item, tools, known)
-    return Vector(
-        id=vector_id,
-        reads=_reads(item),
-        tools=tools,
-        known_tools=known,
-        limits=_limits(item.get("limits")),
-        end=end,
-        expect=_expectation(item.get("expect"), "expect"),
-        expect_under={name: _expectation(value, "expect_under") for name, value in under.items()},
-        flags=tuple(flags),
-        source=str(item.get("source", "")),
-        comment=str(item.get("comment", "")),
-    )
-
-
-def _limits(overrides: Any) -> Limits:
-    if overrides is not None and not isinstance(overrides, dict):
-        _bad("limits must be an object")
-    try:
-        return Limits.of(overrides)
-    except ValueError as error:
-        _bad(f"limits: {error}")
-
-
-def _reads(item: dict[str, Any]) -> tuple[bytes, ...]:
-    present = [key for key in _BODY_KEYS if key in item]
-    if len(present) != 1:
-        _bad(f"exactly one of {', '.join(_BODY_KEYS)} must hold the stream")
-    body = item[present[0]]
-    if present == ["events"]:
-        return (_body_of_events(body, item.get("done", True)),)
-    if "done" in item:
-        _bad("done belongs to events; sse and reads_base64 hold their own end marker")
-    if present == ["sse"]:
-        if not isinstance(body, str):
-            _bad("sse must be a string")
+def _reads(entry: VectorEntry) -> tuple[bytes, ...]:
+    if entry.reads_base64 is not UNSET:
+        return entry.reads_base64
+    if entry.sse is not UNSET:
         try:
-            return (body.encode(),)
+            return (entry.sse.encode(),)
         except UnicodeEncodeError:
-            _bad("sse holds half a surrogate pair, which no UTF-8 text can; use reads_base64")
-    if not isinstance(body, list) or not all(isinstance(read, str) for read in body):
-        _bad("reads_base64 must be an array of strings")
-    try:
-        return tuple(base64.b64decode(read, validate=True) for read in body)
-    except (binascii.Error, ValueError):
-        _bad("reads_base64 holds a read that is not Base64")
+            raise ValueError(
+                "sse holds half a surrogate pair, which no UTF-8 text can; use reads_base64"
+            ) from None
+    assert entry.events is not UNSET
+    chunks = (json.dumps(chunk, default=_marked) for chunk in entry.events)
+    return (body((_MARKED_NUMBER.sub(r"\1", chunk) for chunk in chunks), done=entry.done is not False),)
 
 
-def _body_of_events(events: Any, done: Any) -> bytes:
-    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-        _bad("events must be an array of objects; write other data as sse text")
-    if not isinstance(done, bool):
-        _bad("done must be true or false")
-    return body((_MARKED_NUMBER.sub(r"\1", json.dumps(event)) for event in events), done)
-
-
-def _expectation(value: Any, where: str) -> Expectation:
-    if not isinstance(value, dict):
-        _bad(f"{where} must be an object")
-    outcome = value.get("outcome")
-    beside = {"accepted": {"calls"}, "rejected": {"category", "diagnostic"}, "no_calls": set()}
-    if not isinstance(outcome, str) or outcome not in beside:
-        _bad(f"{where}: outcome must be one of {', '.join(beside)}")
-    if value.keys() - beside[outcome] - {"outcome"}:
-        _bad(f"{where}: unknown field beside outcome {outcome}")
-    if outcome == "accepted":
-        return Expectation(outcome, calls=_calls(value.get("calls"), where))
-    if outcome == "no_calls":
-        return Expectation(outcome)
-    category, diagnostic = value.get("category"), value.get("diagnostic", {})
-    if not isinstance(category, str) or category not in CATEGORIES:
-        _bad(f"{where}: category is none that is known; see `fragmentlab explain`")
-    if not isinstance(diagnostic, dict) or not all(
-        key in _DIAGNOSTIC_VALUES and fact in _DIAGNOSTIC_VALUES[key] for key, fact in diagnostic.items()
-    ):
-        _bad(f"{where}: diagnostic must hold known values of {', '.join(_DIAGNOSTIC_VALUES)}")
-    return Expectation(outcome, category, diagnostic=diagnostic)
-
-
-def _calls(calls: Any, where: str) -> tuple[tuple[str, str, str], ...]:
-    if not isinstance(calls, list) or not calls:
-        _bad(f"{where}: an accepted stream needs an array of at least one call")
-    for call in calls:
-        if not isinstance(call, dict) or call.keys() != set(_CALL_KEYS):
-            _bad(f"{where}: a call must hold {', '.join(_CALL_KEYS)} and nothing else")
-        if not all(isinstance(value, str) for value in call.values()):
-            _bad(f"{where}: {', '.join(_CALL_KEYS)} of a call must be strings")
-    return tuple((call["id"], call["name"], call["arguments"]) for call in calls)
+def _marked(number: Number) -> str:
+    return _NUMBER_MARK + number.text

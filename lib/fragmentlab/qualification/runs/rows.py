@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import astuple
 
-from fragmentlab.assembler import Fault, Result
+from fragmentlab.assembler import Fault, Limits, Result
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.qualification.runs.sources import Item
 from fragmentlab.subjects import Observation
@@ -78,6 +79,11 @@ TIMINGS = pa.schema(
 """Outside row equality: wall seconds of one stream, or the time that an imported log gives."""
 
 Row = dict[str, Any]
+_FIRST_LIMITS = frozenset(
+    "events event_bytes calls arguments_bytes depth number_digits diagnosed_faults timeline_rows".split()
+)
+"""Limits that the hash of conditions always covers. A later one counts only where a stream changes it, so
+that runs recorded before it came stay comparable."""
 _FAULT_FIELDS = (
     "category", "stage", "event", "fragment", "call", "incoming_kind", "incoming_empty", "had_id",
     "previous_identity", "next_identity",
@@ -105,7 +111,13 @@ def _reading(stream: Stream) -> Result:
 def _conditions_sha256(stream: Stream) -> str:
     """One hash over what a stream is judged by beside its bytes: tools, limits and how its transport
     ended."""
-    conditions = [stream.tools, dataclasses.asdict(stream.limits), stream.end, stream.framing]
+    defaults = dataclasses.asdict(Limits())
+    limits = {
+        name: value
+        for name, value in dataclasses.asdict(stream.limits).items()
+        if name in _FIRST_LIMITS or value != defaults[name]
+    }
+    conditions = [stream.tools, limits, stream.end, stream.framing]
     return hashlib.sha256(to_text(conditions).encode()).hexdigest()
 
 
@@ -155,7 +167,7 @@ def _calls_match(item: Item, observation: Observation, reading: Result) -> bool 
     if observation.outcome != "accepted":
         return None
     if item.expected is not None:
-        wanted: Sequence[RawCall] = item.expected.calls
+        wanted: Sequence[RawCall] = [astuple(call) for call in item.expected.calls]
     else:
         wanted = raw_calls(reading)
     return same_calls(observation.calls, wanted) if wanted else None
