@@ -34,25 +34,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the judgement, write the files asked for, and exit 1 on regression."""
+    """Print the verdict, write the files asked for, and exit 1 on regression."""
     from fragmentlab.qualification.comparing.comparison import compare_runs
     from fragmentlab.qualification.comparing.expectations import load_expectations, proposal
     from fragmentlab.qualification.comparing.present import to_junit, to_markdown, to_text
-    from fragmentlab.qualification.comparing.verdict import judge
+    from fragmentlab.qualification.comparing.verdict import verdict_of
     from fragmentlab.qualification.runs.opened import find_run, runs_folders
 
     declarations = load_expectations(path) if (path := _expectations(args.expectations)) else []
     folders = runs_folders(args.runs)
     base, target = find_run(args.base, folders), find_run(args.target, folders)
     comparison = compare_runs(base, target, [name for name in args.batches.split(",") if name])
-    judgement = judge(comparison, declarations)
-    print(to_text(judgement))
+    verdict = verdict_of(comparison, declarations)
+    print(to_text(verdict))
     for option, text in ((args.junit, to_junit), (args.markdown, to_markdown)):
         if option:
-            _write(option, text(judgement))
+            _write(option, text(verdict))
     if args.propose:
-        _write(args.propose, proposal(comparison, judgement.undeclared))
-    return 1 if judgement.is_regression else 0
+        _write(args.propose, proposal(comparison, verdict.undeclared))
+    return 1 if verdict.is_regression else 0
 
 
 def _expectations(option: str | None) -> Path | None:

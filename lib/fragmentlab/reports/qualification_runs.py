@@ -22,7 +22,7 @@ from fragmentlab.qualification.comparing.comparison import (
 )
 from fragmentlab.qualification.comparing.expectations import load_expectations
 from fragmentlab.qualification.comparing.present import KIT_WAS_TESTED, move_of, place_of, summary
-from fragmentlab.qualification.comparing.verdict import Judgement, judge
+from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
 from fragmentlab.qualification.note_facts import EVIDENCE, null_sentence
 from fragmentlab.qualification.runs.opened import Run, find_run, list_runs
 from fragmentlab.qualification.runs.rows import Row
@@ -56,7 +56,7 @@ class Qualification:
     """The runs of a folder, and the judgement of a target against a base."""
 
     runs: Sequence[Run]
-    judgement: Judgement
+    judgement: Verdict
     batches: Sequence[str]
 
     def verdict(self) -> Callout:
@@ -65,7 +65,7 @@ class Qualification:
         base, target = judgement.comparison.base, judgement.comparison.target
         return Callout(
             "bad" if judgement.is_regression else "ok",
-            f"{judgement.verdict.capitalize()}: {target.title}, judged against {base.title}.",
+            f"{judgement.kind.capitalize()}: {target.title}, judged against {base.title}.",
             [
                 f"{summary(judgement.comparison)}.",
                 *(f"{reason[0].upper()}{reason[1:]}." for reason in judgement.reasons()),
@@ -171,7 +171,7 @@ class Qualification:
             not_shown.append(
                 f"Why {compound} imported refusals happened: {COMPOUND} does not tell which rule was broken."
             )
-        shows = [f"Verdict: {self.judgement.verdict}. {summary(self.judgement.comparison)}."]
+        shows = [f"Verdict: {self.judgement.kind}. {summary(self.judgement.comparison)}."]
         target = self.judgement.comparison.target
         met = [kind for kind in EVIDENCE if self._rows(target, kind)]
         shows += [f"{target.title}: {self._nulls(target, kind)}" for kind in met]
@@ -214,7 +214,7 @@ class Qualification:
 class FlipRows:
     """The flips as rows, each linked to how its stream can be looked at; at most LISTED_FLIPS."""
 
-    def __init__(self, judgement: Judgement) -> None:
+    def __init__(self, judgement: Verdict) -> None:
         declared = [judged for judged in judgement.judged if judged.declaration]
         self._rows = [(flip, "fails") for flip in judgement.undeclared]
         self._rows += [(judged.flip, "declared") for judged in declared]
@@ -255,7 +255,7 @@ def open_qualification(p: SimpleNamespace) -> Qualification:
     declarations = load_expectations(_resolved(p.expectations)) if p.expectations else []
     recorded = list_runs(folder)
     others = [run for run in (base, target) if run.id not in {known.id for known in recorded}]
-    judgement = judge(compare_runs(base, target, batches), declarations)
+    judgement = verdict_of(compare_runs(base, target, batches), declarations)
     return Qualification([*others, *recorded], judgement, batches)
 
 

@@ -19,7 +19,7 @@ from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.comparing.comparison import acceptance_interval, compare_runs, paired_p
 from fragmentlab.qualification.comparing.expectations import load_expectations, proposal
 from fragmentlab.qualification.comparing.present import to_junit, to_markdown, to_text
-from fragmentlab.qualification.comparing.verdict import Judgement, judge
+from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
 from fragmentlab.qualification.runs.opened import Run, open_run
 from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS
 from fragmentlab.qualification.runs.writer import RunWriter
@@ -93,7 +93,7 @@ def _declared(folder: Path, *declarations: dict[str, str]) -> list[Any]:
 def test_each_flip_has_its_verdict(made: Callable[..., Run], before: str, after: str, verdict: str) -> None:
     """From one state to another is pass, lost protection, lost compatibility or drift."""
     comparison = compare_runs(made(_row("s", before)), made(_row("s", after)))
-    assert judge(comparison).verdict == verdict
+    assert verdict_of(comparison).kind == verdict
     assert len(comparison.flips) == (verdict != "pass")
 
 
@@ -101,9 +101,9 @@ def test_the_worst_kind_is_the_verdict(made: Callable[..., Run]) -> None:
     """One lost protection among drifts decides."""
     base = made(_row("a", CONFLICT), _row("b", "accepted"), _row("c", CONFLICT))
     target = made(_row("a", MISSING), _row("b", CONFLICT), _row("c", "accepted"))
-    judgement = judge(compare_runs(base, target))
-    assert [flip.kind for flip in judgement.undeclared] == ["lost protection", "lost compatibility", "drift"]
-    assert judgement.verdict == "lost protection"
+    verdict = verdict_of(compare_runs(base, target))
+    assert [flip.kind for flip in verdict.undeclared] == ["lost protection", "lost compatibility", "drift"]
+    assert verdict.kind == "lost protection"
 
 
 def test_a_vector_that_must_be_refused_fails_even_where_nothing_moved(made: Callable[..., Run]) -> None:
@@ -111,7 +111,7 @@ def test_a_vector_that_must_be_refused_fails_even_where_nothing_moved(made: Call
     row = _row("s", "accepted", expected=CONFLICT)
     for base in (made(row), made(_row("other", "accepted"), _row("x", "accepted"))):
         target = made(row, _row("other", "accepted"), _row("x", "accepted"))
-        assert judge(compare_runs(base, target)).verdict == "lost protection"
+        assert verdict_of(compare_runs(base, target)).kind == "lost protection"
 
 
 def test_flips_say_where_they_can_be_followed_down_to(made: Callable[..., Run]) -> None:
@@ -124,12 +124,12 @@ def test_added_streams_are_listed_and_removed_or_changed_ones_fail(made: Callabl
     """Only what both runs hold with the same bytes is judged."""
     base = made(_row("same", "accepted"), _row("gone", "accepted"), _row("other", "accepted"))
     target = made(_row("same", "accepted"), _row("new", CONFLICT), _row("other", CONFLICT, body_sha256="1"))
-    judgement = judge(compare_runs(base, target))
-    comparison = judgement.comparison
+    verdict = verdict_of(compare_runs(base, target))
+    comparison = verdict.comparison
     assert (comparison.added, comparison.removed, comparison.changed) == (
         [("b", "new")], [("b", "gone")], [("b", "other")],
     )  # fmt: skip
-    assert judgement.verdict == "drift"
+    assert verdict.kind == "drift"
     assert not comparison.flips
 
 
@@ -146,7 +146,7 @@ def test_a_declared_flip_passes(
 ) -> None:
     """A reviewer's declaration by stream or category covers a flip."""
     comparison = compare_runs(made(_row("s", CONFLICT)), made(_row("s", "accepted")))
-    assert judge(comparison, _declared(tmp_path, declaration)).verdict == "pass"
+    assert verdict_of(comparison, _declared(tmp_path, declaration)).kind == "pass"
 
 
 @pytest.mark.parametrize(
@@ -163,15 +163,15 @@ def test_a_declaration_of_something_else_covers_nothing_and_is_stale(
 ) -> None:
     """The flip fails, and so does the declaration that no longer occurs."""
     comparison = compare_runs(made(_row("s", CONFLICT)), made(_row("s", "accepted")))
-    judgement = judge(comparison, _declared(tmp_path, declaration))
-    assert (judgement.verdict, len(judgement.stale)) == ("lost protection", 1)
+    verdict = verdict_of(comparison, _declared(tmp_path, declaration))
+    assert (verdict.kind, len(verdict.stale)) == ("lost protection", 1)
 
 
 def test_a_declaration_that_no_longer_occurs_fails_alone(made: Callable[..., Run], tmp_path: Path) -> None:
     """Nothing moved, yet something was declared to move."""
     comparison = compare_runs(made(_row("s", CONFLICT)), made(_row("s", CONFLICT)))
     stale = _declared(tmp_path, {"stream": "s", "from": "rejected", "to": "accepted"})
-    assert judge(comparison, stale).is_regression
+    assert verdict_of(comparison, stale).is_regression
 
 
 def test_a_category_never_excuses_a_vector_that_must_be_refused(
@@ -182,8 +182,8 @@ def test_a_category_never_excuses_a_vector_that_must_be_refused(
     comparison = compare_runs(base, target)
     move = {"from": CONFLICT, "to": "accepted"}
     by_category = _declared(tmp_path, {"category": "identity.conflict", **move})
-    assert judge(comparison, by_category).verdict == "lost protection"
-    assert judge(comparison, _declared(tmp_path, {"stream": "s", **move})).verdict == "pass"
+    assert verdict_of(comparison, by_category).kind == "lost protection"
+    assert verdict_of(comparison, _declared(tmp_path, {"stream": "s", **move})).kind == "pass"
 
 
 def test_declared_absences_pass(made: Callable[..., Run], tmp_path: Path) -> None:
@@ -195,9 +195,9 @@ def test_declared_absences_pass(made: Callable[..., Run], tmp_path: Path) -> Non
         {"batch": "old", "from": "recorded", "to": "removed"},
         {"stream": "c", "from": "recorded", "to": "changed"},
     )
-    judgement = judge(compare_runs(base, target), declared)
-    assert judgement.verdict == "pass"
-    assert {"1 stream removed as declared", "1 stream changed as declared"} <= set(judgement.reasons())
+    verdict = verdict_of(compare_runs(base, target), declared)
+    assert verdict.kind == "pass"
+    assert {"1 stream removed as declared", "1 stream changed as declared"} <= set(verdict.reasons())
 
 
 def test_a_proposal_covers_what_fails_once_it_is_filled_in(made: Callable[..., Run], tmp_path: Path) -> None:
@@ -205,11 +205,11 @@ def test_a_proposal_covers_what_fails_once_it_is_filled_in(made: Callable[..., R
     base = made(_row("a", CONFLICT), _row("gone", "accepted"), _row("v", "accepted", CONFLICT))
     comparison = compare_runs(base, made(_row("a", "accepted"), _row("v", "accepted", CONFLICT)))
     path = tmp_path / "expectations.json"
-    path.write_text(proposal(comparison, judge(comparison).undeclared))
+    path.write_text(proposal(comparison, verdict_of(comparison).undeclared))
     with pytest.raises(InputError, match="must be filled in"):
         load_expectations(path)
     path.write_text(path.read_text().replace('""', '"x"'))
-    assert judge(comparison, load_expectations(path)).verdict == "pass"
+    assert verdict_of(comparison, load_expectations(path)).kind == "pass"
 
 
 @pytest.mark.parametrize(
@@ -259,8 +259,8 @@ def test_runs_without_a_common_stream_are_not_compared(made: Callable[..., Run])
 def test_a_changed_source_is_named(made: Callable[..., Run]) -> None:
     """A batch whose hash differs from the older run's is named in the reasons."""
     base = made(_row("s", "accepted"), sources=[("b", "0"), ("c", "0")])
-    judgement = judge(compare_runs(base, made(_row("s", "accepted"), sources=[("b", "1"), ("c", "0")])))
-    assert "changed since the base run: b" in judgement.reasons()
+    verdict = verdict_of(compare_runs(base, made(_row("s", "accepted"), sources=[("b", "1"), ("c", "0")])))
+    assert "changed since the base run: b" in verdict.reasons()
 
 
 def test_vectors_added_to_a_file_keep_older_runs_comparable(
@@ -272,10 +272,10 @@ def test_vectors_added_to_a_file_keep_older_runs_comparable(
     less.parent.mkdir()
     less.write_text(json.dumps({**content, "vectors": content["vectors"][5:]}))
     keep = Choice(rules="keep-established")
-    judgement = judge(compare_runs(record(keep, sources=[less]), record(keep)))
-    assert judgement.verdict == "pass"
-    assert len(judgement.comparison.added) == 5
-    assert judgement.comparison.changed_sources == ["vectors/identity"]
+    verdict = verdict_of(compare_runs(record(keep, sources=[less]), record(keep)))
+    assert verdict.kind == "pass"
+    assert len(verdict.comparison.added) == 5
+    assert verdict.comparison.changed_sources == ["vectors/identity"]
 
 
 def test_a_vector_with_other_tools_is_changed_not_flipped(record: Record, root: Path, tmp_path: Path) -> None:
@@ -298,13 +298,13 @@ def test_only_named_batches_are_judged(made: Callable[..., Run]) -> None:
     """A limit to one batch leaves out what moved in another; an unknown one is an error."""
     base = made(_row("s", "accepted"), _row("s", "accepted", batch="c"))
     target = made(_row("s", "accepted"), _row("s", CONFLICT, batch="c"))
-    assert judge(compare_runs(base, target, ["b"])).verdict == "pass"
+    assert verdict_of(compare_runs(base, target, ["b"])).kind == "pass"
     with pytest.raises(InputError):
         compare_runs(base, target, ["d"])
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Callable[[str], Judgement]:
+def judged(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Callable[[str], Verdict]:
     """Return a function that judges a rule set against ``keep-established`` over committed streams."""
     from fragmentlab.qualification.runs.record import record_run
 
@@ -315,27 +315,25 @@ def judged(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Callable[[st
         return open_run(record_run(sources, rules, Choice(rules=rules), runs))
 
     base = run("keep-established")
-    return lambda rules: judge(compare_runs(base, run(rules)))
+    return lambda rules: verdict_of(compare_runs(base, run(rules)))
 
 
 @pytest.mark.parametrize("name", COUNTERFACTUALS)
-def test_every_counterfactual_is_called_lost_protection(
-    judged: Callable[[str], Judgement], name: str
-) -> None:
+def test_every_counterfactual_is_called_lost_protection(judged: Callable[[str], Verdict], name: str) -> None:
     """Each way to take a null for an ID, or an ID from elsewhere, is caught by that verdict."""
-    assert judged(name).verdict == "lost protection"
+    assert judged(name).kind == "lost protection"
 
 
 @pytest.mark.parametrize(
-    ("rules", "verdict"), [("reject-null", "lost compatibility"), ("keep-established", "pass")]
+    ("rules", "kind"), [("reject-null", "lost compatibility"), ("keep-established", "pass")]
 )
 def test_refusing_nulls_is_lost_compatibility_and_a_rerun_passes(
-    judged: Callable[[str], Judgement], rules: str, verdict: str
+    judged: Callable[[str], Verdict], rules: str, kind: str
 ) -> None:
     """Without a single lost protection."""
-    judgement = judged(rules)
-    assert judgement.verdict == verdict
-    assert judgement.counts["lost protection"] == 0
+    verdict = judged(rules)
+    assert verdict.kind == kind
+    assert verdict.counts["lost protection"] == 0
 
 
 GATEWAY = """
@@ -350,7 +348,7 @@ GATEWAY = """
 
 
 @pytest.mark.parametrize(
-    ("change", "verdict"),
+    ("change", "kind"),
     [
         ("lambda r: r", "pass"),
         (
@@ -362,14 +360,14 @@ GATEWAY = """
         ("lambda r: r | {'calls': [c | {'id': 'CANARY'} for c in r['calls']]}", "lost protection"),
     ],
 )
-def test_a_gateway_behind_exec_is_judged_right_and_broken(record: Record, change: str, verdict: str) -> None:
+def test_a_gateway_behind_exec_is_judged_right_and_broken(record: Record, change: str, kind: str) -> None:
     """The kit's own assembler behind ``--exec`` passes; each way to break it has its verdict."""
     script = f"changed = {change}\n{textwrap.dedent(GATEWAY)}"
     base = record(Choice(rules="keep-established"))
     target = record(Choice(command=(sys.executable, "-c", script), long_lived=True))
-    judgement = judge(compare_runs(base, target))
-    assert judgement.verdict == verdict
-    for text in (to_text(judgement), to_markdown(judgement), to_junit(judgement)):
+    verdict = verdict_of(compare_runs(base, target))
+    assert verdict.kind == kind
+    for text in (to_text(verdict), to_markdown(verdict), to_junit(verdict)):
         assert "CANARY" not in text
 
 
@@ -381,7 +379,7 @@ def test_junit_is_well_formed_whatever_a_reviewer_wrote(made: Callable[..., Run]
     comparison = compare_runs(
         made(_row("s", CONFLICT), _row("t", CONFLICT)), made(_row("s", "accepted"), _row("t", "accepted"))
     )
-    root = ET.fromstring(to_junit(judge(comparison, declared)))
+    root = ET.fromstring(to_junit(verdict_of(comparison, declared)))
     assert root.find(".//skipped").get("message").endswith(r"\x1b[2J<b>\x00&")  # type: ignore[union-attr]
     assert [suite.get("failures") for suite in root] == ["1"]
 

@@ -9,7 +9,7 @@ import pytest
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.comparing.comparison import compare_runs
 from fragmentlab.qualification.comparing.expectations import load_expectations
-from fragmentlab.qualification.comparing.verdict import judge
+from fragmentlab.qualification.comparing.verdict import verdict_of
 from fragmentlab.qualification.runs.history import (
     HISTORY,
     committed_folder,
@@ -52,8 +52,8 @@ def test_the_repair_passes_with_its_declarations_and_fails_without() -> None:
     folder = committed_folder()
     runs = [find_run(name, [folder]) for name in ("reject-null-reconstruction", "keep-established")]
     comparison = compare_runs(*runs)
-    assert judge(comparison, load_expectations(folder / "expectations.json")).verdict == "pass"
-    assert judge(comparison).verdict == "lost protection"
+    assert verdict_of(comparison, load_expectations(folder / "expectations.json")).kind == "pass"
+    assert verdict_of(comparison).kind == "lost protection"
 
 
 def test_recorded_history_is_never_overwritten() -> None:

@@ -1,4 +1,4 @@
-"""A judgement for people: lines for a terminal, Markdown for a CI summary, JUnit XML for a test report."""
+"""A verdict for people: lines for a terminal, Markdown for a CI summary, JUnit XML for a test report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from fragmentlab.disclosure import for_markdown, for_terminal, for_xml
 from fragmentlab.qualification.comparing.comparison import Comparison, Flip, Tally, acceptance_interval
 from fragmentlab.qualification.comparing.expectations import Declaration
-from fragmentlab.qualification.comparing.verdict import Judgement, streams
+from fragmentlab.qualification.comparing.verdict import Verdict, streams
 from fragmentlab.qualification.runs.opened import Run
 
 LISTED = 20
@@ -40,18 +40,18 @@ def move_of(flip: Flip) -> str:
     return f"{before} -> {flip.target}{expects}"
 
 
-def to_text(judgement: Judgement) -> str:
+def to_text(verdict: Verdict) -> str:
     """Lines for a terminal; at most LISTED flips."""
-    comparison = judgement.comparison
+    comparison = verdict.comparison
     lines = [
-        f"verdict: {judgement.verdict}",
+        f"verdict: {verdict.kind}",
         f"  base    {subject_line(comparison.base)}",
         f"  target  {subject_line(comparison.target)}",
         f"  {summary(comparison)}",
-        *(f"  - {reason}" for reason in judgement.reasons()),
-        *_listed_lines(judgement.undeclared),
-        *(f"  {a.what}: {a.key[0]} {a.key[1]}" for a in judgement.undeclared_absent[:LISTED]),
-        *(f"  no longer occurs: {declaration.text}" for declaration in judgement.stale[:LISTED]),
+        *(f"  - {reason}" for reason in verdict.reasons()),
+        *_listed_lines(verdict.undeclared),
+        *(f"  {a.what}: {a.key[0]} {a.key[1]}" for a in verdict.undeclared_absent[:LISTED]),
+        *(f"  no longer occurs: {declaration.text}" for declaration in verdict.stale[:LISTED]),
     ]
     return "\n".join(map(for_terminal, lines))
 
@@ -66,51 +66,51 @@ def summary(comparison: Comparison) -> str:
     )
 
 
-def to_markdown(judgement: Judgement) -> str:
+def to_markdown(verdict: Verdict) -> str:
     """A CI summary; every text is escaped."""
-    comparison = judgement.comparison
+    comparison = verdict.comparison
     parts = [
-        f"## Qualification: {judgement.verdict}",
+        f"## Qualification: {verdict.kind}",
         *(
             f"- {role}: {for_markdown(subject_line(run))} (run {for_markdown(run.id)})"
             for role, run in (("base", comparison.base), ("target", comparison.target))
         ),
         f"- {for_markdown(summary(comparison))}",
-        *(f"- {for_markdown(reason)}" for reason in judgement.reasons()),
-        *_markdown_flips(judgement.undeclared),
+        *(f"- {for_markdown(reason)}" for reason in verdict.reasons()),
+        *_markdown_flips(verdict.undeclared),
         *_markdown_moves(comparison),
         *(table for by in _GROUPINGS for table in _markdown_tallies(by, comparison.tallies(by))),
         *_markdown_list(
-            "Removed or changed", [f"{a.what}: {' '.join(a.key)}" for a in judgement.undeclared_absent]
+            "Removed or changed", [f"{a.what}: {' '.join(a.key)}" for a in verdict.undeclared_absent]
         ),
-        *_markdown_list("Declared but no longer occurring", [d.text for d in judgement.stale]),
+        *_markdown_list("Declared but no longer occurring", [d.text for d in verdict.stale]),
         *_markdown_list("Added", [" ".join(key) for key in comparison.added]),
     ]
     return "\n".join(parts) + "\n"
 
 
-def to_junit(judgement: Judgement) -> str:
+def to_junit(verdict: Verdict) -> str:
     """JUnit XML: one suite a batch; a test case for each flip and one for the streams that did not move."""
-    comparison = judgement.comparison
+    comparison = verdict.comparison
     root = ET.Element("testsuites", name="fragmentlab compare")
-    for batch in _batches(judgement):
+    for batch in _batches(verdict):
         suite = ET.SubElement(root, "testsuite", name=for_xml(batch))
         unmoved = sum(key[0] == batch for key in comparison.rows) - sum(
-            j.flip.batch == batch and j.flip.base is not None for j in judgement.judged
+            j.flip.batch == batch and j.flip.base is not None for j in verdict.judged
         )
         _case(suite, batch, f"{streams(unmoved)} did not move")
-        for judged in judgement.judged:
+        for judged in verdict.judged:
             if judged.flip.batch == batch:
                 declared = _declared(judged.declaration)
                 _case(suite, batch, place_of(judged.flip), judged.flip.kind, move_of(judged.flip), declared)
-        for absent in judgement.absent:
+        for absent in verdict.absent:
             if absent.key[0] == batch:
                 declared = _declared(absent.declaration)
                 _case(suite, batch, " ".join(absent.key), absent.what, "not judged", declared)
         _count(suite)
-    if judgement.stale:
+    if verdict.stale:
         suite = ET.SubElement(root, "testsuite", name="expectations")
-        for declaration in judgement.stale:
+        for declaration in verdict.stale:
             _case(suite, "expectations", declaration.text, "stale", "declared, but no longer occurs")
         _count(suite)
     ET.indent(root)
@@ -140,9 +140,9 @@ def _count(suite: ET.Element) -> None:
         suite.set(attribute, str(len(suite.findall(path))))
 
 
-def _batches(judgement: Judgement) -> list[str]:
-    keys = [*judgement.comparison.rows, *(absent.key for absent in judgement.absent)]
-    keys += [(judged.flip.batch, "") for judged in judgement.judged]
+def _batches(verdict: Verdict) -> list[str]:
+    keys = [*verdict.comparison.rows, *(absent.key for absent in verdict.absent)]
+    keys += [(judged.flip.batch, "") for judged in verdict.judged]
     return list(dict.fromkeys(batch for batch, _ in keys))
 
 

@@ -44,7 +44,7 @@ class Absent:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Verdict:
     """A comparison held against declarations. ``stale`` are declarations of what no longer occurs."""
 
     comparison: Comparison
@@ -70,7 +70,7 @@ class Judgement:
         return Counter(flip.kind for flip in self.undeclared)
 
     @property
-    def verdict(self) -> str:
+    def kind(self) -> str:
         """The worst kind of undeclared flip; what cannot be judged, and stale declarations, are drift."""
         if self.undeclared:
             return self.undeclared[0].kind
@@ -78,7 +78,7 @@ class Judgement:
 
     @property
     def is_regression(self) -> bool:
-        return self.verdict != PASS
+        return self.kind != PASS
 
     def reasons(self) -> list[str]:
         """Why the verdict is what it is, a sentence each."""
@@ -114,7 +114,7 @@ class Judgement:
         ]
 
 
-def judge(comparison: Comparison, declarations: Sequence[Declaration] = ()) -> Judgement:
+def verdict_of(comparison: Comparison, declarations: Sequence[Declaration] = ()) -> Verdict:
     """Hold a comparison against the declared flips; each declaration must cover something."""
     judged = [
         Judged(flip, next((d for d in declarations if d.covers(flip)), None)) for flip in comparison.flips
@@ -130,7 +130,7 @@ def judge(comparison: Comparison, declarations: Sequence[Declaration] = ()) -> J
         if not any(d.covers(flip) for flip in comparison.flips)
         and not any(d.covers_absence(a.key, a.what) for a in absent)
     ]
-    return Judgement(comparison, judged, absent, stale)
+    return Verdict(comparison, judged, absent, stale)
 
 
 def streams(count: int) -> str:
