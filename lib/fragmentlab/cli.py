@@ -21,6 +21,7 @@ from fragmentlab.errors import InputError
 COMMANDS = {
     "assemble": "turn one recorded stream into an outcome",
     "explain": "say what a category means and what to do next",
+    "record": "record streamed answers through a loopback relay",
     "vectors": "check vector files against the assembler",
     "import": "find streamed Chat Completions bodies in recordings and make a batch",
     "scrub": "replace the content of a batch, keep its outcomes",

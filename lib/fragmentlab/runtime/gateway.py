@@ -106,7 +106,7 @@ def checked_address(address: str) -> httpx.URL:
         raise InputError(
             "the server's address may hold no user, query or fragment; the key has its own variable"
         )
-    if url.scheme == "http" and not _is_loopback(url.host):
+    if url.scheme == "http" and not is_loopback(url.host):
         raise InputError("the server's address must begin with https://, plain http is for loopback only")
     return url
 
@@ -188,7 +188,7 @@ class Gateway:
         timeout = httpx.Timeout(self.timeouts.idle, connect=self.timeouts.connect)
         async with (
             httpx.AsyncClient(
-                verify=_trust() if url.scheme == "https" else False,
+                verify=trusted() if url.scheme == "https" else False,
                 timeout=timeout,
                 trust_env=False,
                 follow_redirects=False,
@@ -244,14 +244,14 @@ def _states_its_length(response: httpx.Response) -> bool:
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _trust() -> ssl.SSLContext:
+def trusted() -> ssl.SSLContext:
     """The system's certificate authorities and those that httpx brings."""
     context = httpx.create_ssl_context(trust_env=False)
     context.load_default_certs()
