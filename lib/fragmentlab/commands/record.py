@@ -11,8 +11,9 @@ from contextlib import suppress
 DESCRIPTION = """\
 Passes every request on to the upstream server and every answer back, read by read and unchanged. Each
 streamed Chat Completions answer becomes one file in DIR, which `assemble`, `import` and `report -p file=`
-read. It holds the bytes of the answer, how it ended and the names of the tools offered: no header, key, prompt
-or address. What was answered is in it, so keep it to yourself; `import` makes a batch that may leave.
+read. It holds the bytes of the answer, how it ended and the names of the tools offered: no header, no key,
+no prompt, no address. What was answered is in it, so keep it to yourself; `import` makes a batch that may
+leave.
 """
 
 
