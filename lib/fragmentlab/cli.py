@@ -7,6 +7,7 @@ import codecs
 import importlib
 import io
 import os
+import signal
 import sys
 import textwrap
 import traceback
@@ -17,6 +18,7 @@ from typing import Any, NoReturn, TextIO
 from fragmentlab import __version__
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import reason
 
 COMMANDS = {
     "assemble": "turn one recorded stream into an outcome",
@@ -36,8 +38,11 @@ COMMANDS = {
     "report": "run the notebooks and render an HTML report",
     "maintain": "renew files that the kit generates for itself",
 }
-"""Command name -> help line. Each is a module of ``fragmentlab.commands`` (a trailing ``_`` where the
-name is a Python keyword), loaded only when called, so that ``assemble`` starts without pandas."""
+"""Command name -> help line. Each is a module of ``fragmentlab.commands``, loaded only when it is called."""
+MODULES = {"import": "import_"}
+"""Commands whose name no module can have."""
+UNLISTED = frozenset({"maintain"})
+"""Commands that only those need who change the kit."""
 
 EXIT_UNUSABLE = 2
 EXIT_INTERRUPTED = 130
@@ -45,9 +50,17 @@ _LONGEST_LINE = 300
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 2 for unusable input or output, otherwise the command's
-    own."""
-    argv = sys.argv[1:] if argv is None else list(argv)
+    """Run one command and return its exit status: its own, or 2 for unusable input or output.
+
+    >>> main(["assemble", "missing.sse"])
+    2
+    """
+    if argv is None:
+        argv = sys.argv[1:]
+        # A cancelled job or a closed terminal ends like Ctrl-C, so that nothing is left; nohup still holds.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
     name = argv[0] if argv and argv[0] in COMMANDS else ""
     try:
         _prepare_output()
@@ -55,22 +68,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = args.run(args)
         sys.stdout.flush()
         return status
-    except InputError as error:
-        return _refuse(name, str(error))
     except KeyboardInterrupt:
         _refuse(name, "interrupted")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _abandon(sys.stdout)
         return EXIT_UNUSABLE
-    except OSError as error:
-        _abandon(sys.stdout)
-        return _refuse(name, f"the system refused to read or write: {_reason(error)}")
-    except MemoryError:
-        return _refuse(name, "out of memory; give it less at once")
     except Exception as error:
-        # Its message could quote what was read, and Python's own exit status 1 would say "rejected".
-        return _refuse(name, f"internal error, please report it: {type(error).__name__} at {_place(error)}")
+        if isinstance(error, OSError):
+            _abandon(sys.stdout)
+        return _refuse(name, _line(error))
+
+
+def _line(error: Exception) -> str:
+    match error:
+        case InputError():
+            return str(error)
+        case ModuleNotFoundError(name=str(module)) if _is_foreign(module):
+            return "needs the kit: pip install 'fragmentlab[kit]'"
+        case OSError():
+            return f"the system refused to read or write: {reason(error)}"
+        case MemoryError():
+            return "out of memory; give it less at once"
+    # Its message could quote what was read, and Python's own exit status 1 would say "rejected".
+    return f"internal error, please report it: {type(error).__name__} at {_place(error)}"
+
+
+def _is_foreign(module: str) -> bool:
+    return module.partition(".")[0] not in {*sys.stdlib_module_names, __package__}
 
 
 def _refuse(name: str, line: str) -> int:
@@ -88,33 +113,25 @@ def _prepare_output() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
-        codecs.register_error("fragmentlab", _escape)
+        codecs.register_error("fragmentlab", _encoded)
         sys.stdout.reconfigure(errors="fragmentlab")
 
 
-def _escape(error: UnicodeError) -> tuple[bytes, int]:
+def _encoded(error: UnicodeError) -> tuple[bytes, int]:
     """Give a path its own bytes back, so that scripts can use it, and any other character its escape."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
-    return b"".join(_escaped(ch) for ch in text), error.end
-
-
-def _escaped(ch: str) -> bytes:
-    try:
-        return ch.encode("ascii", "surrogateescape")
-    except UnicodeEncodeError:
-        return ch.encode("ascii", "backslashreplace")
+    return b"".join(
+        ch.encode("ascii", "surrogateescape" if "\udc80" <= ch <= "\udcff" else "backslashreplace")
+        for ch in text
+    ), error.end
 
 
 def _abandon(stream: TextIO) -> None:
     """Send what is still buffered nowhere, so that Python's own flush at exit cannot fail a second time."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno) if error.errno else "no reason given"
 
 
 def _place(error: Exception) -> str:
@@ -146,15 +163,12 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fragmentlab {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
+        listed = {} if name in UNLISTED else {"help": summary}
         sub = subparsers.add_parser(
-            name, help=summary, description=summary[0].upper() + summary[1:] + ".", allow_abbrev=False
+            name, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False, **listed
         )
         if name == wanted:
-            module = importlib.import_module(f"fragmentlab.commands.{_module_name(name)}")
+            module = importlib.import_module(f"fragmentlab.commands.{MODULES.get(name, name)}")
             module.configure(sub)
             sub.set_defaults(run=module.run)
     return parser
-
-
-def _module_name(command: str) -> str:
-    return "import_" if command == "import" else command
