@@ -15,7 +15,7 @@ from fragmentlab.errors import InputError
 from fragmentlab.reports.identity_rules import Bench, put_on_the_bench
 from fragmentlab.reports.show.figures import LIGHT
 from fragmentlab.reports.show.rule_figures import flow_figure, grouped, heat_map
-from tests.qualification.candidates.test_judge import changed
+from tests.qualification.candidates.test_assessment import changed
 
 
 def parameters(**given: str) -> SimpleNamespace:

@@ -9,7 +9,7 @@ import pytest
 from fragmentlab.assembler import SHIPPED, assemble
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import load_vectors, stream_of
-from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, counterfactual
+from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 from fragmentlab.subjects import AssemblerSubject, EngineSubject, Subject
 from fragmentlab.subjects.assembler import LISTED_FAULTS, raw_calls
 
@@ -40,7 +40,7 @@ def test_a_hostile_stream_does_not_fill_the_diagnostics() -> None:
 
 
 def _subjects() -> list[Subject]:
-    wrong = [EngineSubject(name, counterfactual(name)) for name in COUNTERFACTUALS]
+    wrong = [EngineSubject(name, Counterfactual(name)) for name in COUNTERFACTUALS]
     return [*(AssemblerSubject(rules) for rules in SHIPPED.values()), *wrong]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fragmentlab.assembler import DEFAULT_RULES
+from fragmentlab.qualification.candidates.assessment import Assessment
 from fragmentlab.qualification.candidates.bench import BenchRow
-from fragmentlab.qualification.candidates.judge import Judgement
 from fragmentlab.qualification.candidates.modelcheck import CHECKED_INVARIANTS
 from fragmentlab.reports.rule_names import EVIDENCE, action_cell, shown_rules, shown_stream, smallest
 from fragmentlab.reports.show.prose import Callout
@@ -16,14 +16,14 @@ from fragmentlab.reports.show.tables import Cell, Table
 
 @dataclass(frozen=True)
 class Candidate:
-    """The judgement of one candidate, as tables and sentences."""
+    """The assessment of one candidate, as tables and sentences."""
 
-    judgement: Judgement
+    assessment: Assessment
 
     def verdict(self) -> Callout:
-        """The judgement of the candidate in one sentence."""
-        judged, name = self.judgement, shown_rules(self.judgement.candidate.name)
-        recovered, lost = len(judged.flipped("recovered")), len(judged.flipped("lost"))
+        """The assessment of the candidate in one sentence."""
+        judged, name = self.assessment, shown_rules(self.assessment.candidate.name)
+        recovered, lost = len(judged.departed("recovered")), len(judged.departed("lost"))
         details = [
             f"Of {len(judged.rows):,} streams it recovers {recovered:,} and loses {lost:,}.",
             *self._risks(),
@@ -52,7 +52,7 @@ class Candidate:
                 action_cell(c.after),
                 *(c.met[e] for e in EVIDENCE),
             ]
-            for c in self.judgement.cells
+            for c in self.assessment.cells
         ]
         columns = [
             "known identity",
@@ -66,7 +66,7 @@ class Candidate:
     def flips(self) -> Table:
         """The streams that fare otherwise, by evidence, provider and direction."""
         groups: dict[tuple[str, str, str, str], list[BenchRow]] = {}
-        for flip in self.judgement.flips:
+        for flip in self.assessment.departures:
             change = f"{flip.before.category or 'accepted'} → {flip.after.category or 'accepted'}"
             key = (flip.direction, flip.row.evidence, flip.row.provider or flip.row.kind, change)
             groups.setdefault(key, []).append(flip.row)
@@ -83,11 +83,11 @@ class Candidate:
 
     def movements(self) -> Table:
         """Whether anything in permission, execution or recovery moves."""
-        rows: list[list[Cell]] = [[m.layer, m.what, m.moved, m.of] for m in self.judgement.movements]
+        rows: list[list[Cell]] = [[m.layer, m.what, m.moved, m.of] for m in self.assessment.movements]
         return Table("What moves after assembly", ["layer", "what", "moved", "of"], rows)
 
     def questions(self) -> Table:
-        """The three questions, answered from the judgement."""
+        """The three questions, answered from the assessment."""
         rows: list[list[Cell]] = [
             ["Is the field a complete value or an incremental update?", " ".join(self._value_or_update())],
             ["Which existing state makes it safe?", " ".join(self._safe_state())],
@@ -97,8 +97,8 @@ class Candidate:
 
     def _risks(self) -> list[str]:
         """What the candidate gives up, as far as the streams tell."""
-        judged, risks = self.judgement, []
-        if later := len(judged.flipped("other category")):
+        judged, risks = self.assessment, []
+        if later := len(judged.departed("other category")):
             risks.append(f"Refused for another reason than before: {later:,}.")
         if several := sum(cell.calls_with_other_ids for cell in judged.cells):
             risks.append(f"Calls that meet a changed cell and name more than one ID: {several:,}.")
@@ -110,7 +110,7 @@ class Candidate:
 
     def _value_or_update(self) -> list[str]:
         answers = []
-        for cell in self.judgement.cells:
+        for cell in self.assessment.cells:
             where = f"{SAYS[cell.column]} where the identity is {cell.identity}"
             if not cell.calls:
                 answers.append(f"Open: no stream says {where}.")
@@ -127,7 +127,7 @@ class Candidate:
 
     def _safe_state(self) -> list[str]:
         answers = []
-        for safe in self.judgement.safe_actions:
+        for safe in self.assessment.safe_actions:
             parts = [
                 f"{action} {'is safe' if broken is None else 'breaks: ' + CHECKED_INVARIANTS[broken]}"
                 for action, broken in (("keep", safe.keep), ("set", safe.set))
@@ -136,7 +136,7 @@ class Candidate:
         return answers or ["No cell differs."]
 
     def _layer(self) -> list[str]:
-        judged = self.judgement
+        judged = self.assessment
         stages = ", ".join(f"{stage} ({count:,})" for stage, count in sorted(judged.stages.items()))
         first = (
             f"The faults that decide the flips are of the stage {stages}." if stages else "No stream flips."

@@ -13,9 +13,9 @@ from fragmentlab.assembler import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, IMP
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.errors import InputError
 from fragmentlab.files import kit_folder
+from fragmentlab.qualification.candidates.assessment import assess
 from fragmentlab.qualification.candidates.bench import BenchRow, bench
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
-from fragmentlab.qualification.candidates.judge import judge
 from fragmentlab.qualification.candidates.modelcheck import (
     CHECKED_INVARIANTS,
     MAX_FRAGMENTS,
@@ -42,7 +42,7 @@ from fragmentlab.reports.show.tables import Badge, Cell, Table
 
 @dataclass(frozen=True)
 class Bench:
-    """The rule sets, the streams under each of them, the model searches and the candidate's judgement."""
+    """The rule sets, the streams under each of them, the model searches and the candidate's assessment."""
 
     tables: tuple[RuleSet, ...]
     rows: tuple[BenchRow, ...]
@@ -147,7 +147,7 @@ class Bench:
             ]
             given = [row for row in through if self._refuses(row, "accept-every-null")]
             kinds = Counter(row.evidence for row in through)
-            identities = sum(row.verdicts[name].calls for row in through)
+            identities = sum(row.rulings[name].calls for row in through)
             example = shown_stream(smallest(given or through))
             rows.append([name, entry.does, *(kinds[e] for e in EVIDENCE), _count(identities), example])
         columns = ["counterfactual", "it", *EVIDENCE, "identities let through", "for example"]
@@ -245,7 +245,7 @@ class Bench:
 
     @staticmethod
     def _refuses(row: BenchRow, name: str) -> bool:
-        return row.verdicts[name].refused
+        return row.rulings[name].refused
 
 
 def put_on_the_bench(parameters: SimpleNamespace) -> Bench:
@@ -263,7 +263,7 @@ def put_on_the_bench(parameters: SimpleNamespace) -> Bench:
     rows = bench(sources, tables, COUNTERFACTUALS)
     checks = check_all(tables)
     return Bench(
-        tuple(tables), tuple(rows), checks, Candidate(judge(candidate, rows, checks[candidate.name]))
+        tuple(tables), tuple(rows), checks, Candidate(assess(candidate, rows, checks[candidate.name]))
     )
 
 

@@ -33,10 +33,10 @@ class Choice:
             )
         assert self.rules is not None
         if self.rules not in SHIPPED:
-            from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, counterfactual
+            from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 
             if self.rules in COUNTERFACTUALS:
-                return EngineSubject(self.rules, counterfactual(self.rules))
+                return EngineSubject(self.rules, Counterfactual(self.rules))
         return AssemblerSubject(find_rules(self.rules))
 
     @property

@@ -11,7 +11,7 @@ import pytest
 from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Result, load_rules
 from fragmentlab.assembler.rules import RulesError
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, counterfactual
+from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 from tests.assembler.wire import OMITTED, call, chunk, fragment, response, sse
 
 NAMES = ["accept-every-null", "generate-id", "borrow-previous", "match-name", "inherit-response", "last-wins"]
@@ -67,14 +67,14 @@ def test_harm(case: tuple[str, bytes], expected: Any) -> None:
     """Each gives the identity that its reading gives, and refuses what it does not touch."""
     name, body = case
     for diagnose in (False, True):
-        assert ids(counterfactual(name).assemble(body, diagnose=diagnose)) == expected
+        assert ids(Counterfactual(name).assemble(body, diagnose=diagnose)) == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_other_protections_stay(name: str) -> None:
     """Only the identity rule is wrong: what ends unfinished, repeats an ID or breaks its arguments is
     refused."""
-    subject = counterfactual(name)
+    subject = Counterfactual(name)
     for body, category in [
         (sse(chunk(call()), done=False), "completion.truncated"),
         (response(call(), finish="length"), "completion.length"),
@@ -88,22 +88,22 @@ def test_other_protections_stay(name: str) -> None:
 
 def test_inherit_response_sees_consecutive_responses() -> None:
     """The ID of the same index in the response before it is inherited, and of no response before that."""
-    subject = counterfactual("inherit-response")
+    subject = Counterfactual("inherit-response")
     assert ids(subject.assemble(WHOLE)) == ["A"]
     assert ids(subject.assemble(ANONYMOUS)) == ["A"]
     assert ids(subject.assemble(ANONYMOUS)) == "proposal.id_missing"
     subject.assemble(WHOLE)
     assert ids(subject.assemble(response(call(1, OMITTED)))) == "proposal.id_missing"
     subject.assemble(WHOLE)
-    subject.forget()
+    subject = Counterfactual("inherit-response")
     assert ids(subject.assemble(ANONYMOUS)) == "proposal.id_missing"
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"inherit-response"}))
 def test_no_other_has_a_memory(name: str) -> None:
     """Every other counterfactual gives the same for a response whatever came before it."""
-    subject = counterfactual(name)
-    fresh = [ids(counterfactual(name).assemble(body)) for body in (ANONYMOUS, SECOND_IS_NULL, CHANGED)]
+    subject = Counterfactual(name)
+    fresh = [ids(Counterfactual(name).assemble(body)) for body in (ANONYMOUS, SECOND_IS_NULL, CHANGED)]
     subject.assemble(response(call(0, "Z"), call(1, "Y")))
     assert [ids(subject.assemble(body)) for body in (ANONYMOUS, SECOND_IS_NULL, CHANGED)] == fresh
 
@@ -113,7 +113,7 @@ def test_never_executable(name: str) -> None:
     """Every result says so, also of a response that every rule set accepts, and bears the counterfactual's
     name."""
     for body in (WHOLE, ANONYMOUS, CHANGED):
-        result = counterfactual(name).assemble(body)
+        result = Counterfactual(name).assemble(body)
         assert (result.executable, result.rules) == (False, name)
 
 
@@ -149,7 +149,7 @@ def test_the_runtime_refuses_them(name: str) -> None:
 
 def test_diagnostics_show_no_given_id() -> None:
     """A given ID is shown as given, never by its text or placeholder, unless asked for."""
-    result = counterfactual("borrow-previous").assemble(SECOND_IS_NULL, diagnose=True)
+    result = Counterfactual("borrow-previous").assemble(SECOND_IS_NULL, diagnose=True)
     assert [c["id"] for c in result.to_json()["calls"]] == ["A", "given"]
     assert "fragmentlab-no-id" not in str(result.to_json(reveal=True)) + repr(result)
 

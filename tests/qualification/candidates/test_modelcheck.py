@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,17 @@ from fragmentlab.assembler import (
 )
 from fragmentlab.corpus.vector_check import check
 from fragmentlab.corpus.vectors import load_vectors
-from fragmentlab.qualification.candidates import counterexamples
-from fragmentlab.qualification.candidates.checked import TableUnderTest
+from fragmentlab.qualification.candidates.assessment import _broken_by
 from fragmentlab.qualification.candidates.counterexamples import as_text, counterexample_file
-from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, counterfactual
+from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 from fragmentlab.qualification.candidates.modelcheck import (
     CHECKED_INVARIANTS,
     MAX_FRAGMENTS,
+    Checkable,
     check_all,
     check_model,
     check_shipped,
+    checkable_table,
 )
 from fragmentlab.qualification.candidates.sequences import KINDS, SYMBOLS, Step, body_of
 from tests.assembler.broken import naive
@@ -83,7 +85,7 @@ def test_known_counterexamples(name: str) -> None:
 def test_counterexamples_are_real(name: str) -> None:
     """Replayed, each counterexample is accepted by its counterfactual and refused by the default."""
     for finding in check_shipped(name).findings:
-        subject = counterfactual(name)
+        subject = Counterfactual(name)
         if finding.earlier:
             assert assemble(body_of(finding.earlier)).outcome == "accepted"
             subject.assemble(body_of(finding.earlier))
@@ -96,12 +98,15 @@ def test_counterexamples_are_real(name: str) -> None:
 def test_flipped_cell(identity: str, column: str, action: str) -> None:
     """A table with one flipped cell is unsafe exactly where its cell says so, or differs only in refusals."""
     rules = rules_from_json(flipped(identity, column, action))
-    found = check_model(TableUnderTest(rules), responses=1)
+    found = check_model(checkable_table(rules), responses=1)
     assert found.closed or not found.safe
     assert found.safe == rules.executable
     assert {finding.invariant for finding in found.findings} >= {name for name, _, _ in rules.violations}
     if found.safe and action == SHIPPED[DEFAULT_RULES].action(identity, column):
         assert found.differs == ()
+    if action != "reject:identity.conflict":
+        named = _broken_by((identity, column), action)
+        assert named == next((finding.invariant for finding in found.findings), None)
     if found.safe and action.startswith("reject"):
         assert "accepts more" not in found.differs
 
@@ -128,7 +133,7 @@ def test_merging_states_loses_nothing(name: str) -> None:
     worst = set()
     for length in (1, 2, 3):
         for steps in every_sequence(length):
-            result = counterfactual(name).assemble(body_of(steps))
+            result = Counterfactual(name).assemble(body_of(steps))
             if result.outcome != "accepted":
                 continue
             for call in result.calls:
@@ -146,32 +151,20 @@ def test_shortest() -> None:
     """No shorter response does the harm of last-wins or of borrow-previous."""
     for name in ("last-wins", "borrow-previous"):
         for steps in every_sequence(1):
-            result = counterfactual(name).assemble(body_of(steps))
+            result = Counterfactual(name).assemble(body_of(steps))
             assert result.outcome != "accepted" or [c.id for c in result.calls] == [steps[0].says]
         assert {len(finding.steps) for finding in check_shipped(name).findings} == {2}
 
 
-class Mixing:
-    """An assembler that puts all arguments into its first call."""
-
-    name = "mixing"
-
-    def after(self, earlier: bytes | None) -> Any:
-        return lambda body: with_timeline(body, "one_buffer")
+def mixing(body: bytes) -> Result:
+    """Put all arguments into the first call."""
+    return with_timeline(body, "one_buffer")
 
 
-class Yielding:
-    """An assembler that hands out the calls of a refused response."""
-
-    name = "yielding"
-
-    def after(self, earlier: bytes | None) -> Any:
-        def assemble_one(body: bytes) -> Result:
-            result = with_timeline(body)
-            calls = naive(body, "accepts_every_null", "ignores_the_finish", "stringifies").calls
-            return Result("rejected", "x", "yielding", False, (), calls, {}, {}, result.timeline)
-
-        return assemble_one
+def yielding(body: bytes) -> Result:
+    """Hand out the calls of a refused response."""
+    calls = naive(body, "accepts_every_null", "ignores_the_finish", "stringifies").calls
+    return Result("rejected", "x", "yielding", False, (), calls, {}, {}, with_timeline(body).timeline)
 
 
 def with_timeline(body: bytes, *faults: str) -> Result:
@@ -182,12 +175,11 @@ def with_timeline(body: bytes, *faults: str) -> Result:
     return Result(result.outcome, result.category, "naive", False, (), result.calls, {}, {}, timeline)
 
 
-@pytest.mark.parametrize(
-    ("subject", "invariant"), [(Mixing(), "call_mixed"), (Yielding(), "refusal_yields_call")]
-)
-def test_other_invariants_can_fail(subject: Any, invariant: str) -> None:
+@pytest.mark.parametrize(("take", "invariant"), [(mixing, "call_mixed"), (yielding, "refusal_yields_call")])
+def test_other_invariants_can_fail(take: Any, invariant: str) -> None:
     """What no table can break is found in an assembler that breaks it."""
-    assert invariant in {finding.invariant for finding in check_model(subject, responses=1).findings}
+    found = check_model(Checkable("wrong", lambda earlier: take), responses=1)
+    assert invariant in {finding.invariant for finding in found.findings}
 
 
 def test_unsafe_candidate() -> None:
@@ -196,7 +188,7 @@ def test_unsafe_candidate() -> None:
 
     rules = find_rules(str(Path(__file__).parents[3] / "data" / "rules" / "empty-clears.json"))
     assert not rules.executable
-    (finding,) = check_model(TableUnderTest(rules), responses=1).findings
+    (finding,) = check_model(checkable_table(rules), responses=1).findings
     assert finding.invariant == "established_cleared"
     assert [step.says for step in finding.steps] == ["A", "empty_string", "A"]
 
@@ -215,26 +207,24 @@ def test_size() -> None:
 
 
 def test_committed_vectors(root: Path, tmp_path: Path) -> None:
-    """The committed counterexamples are those that the search finds now, and the default gives what they
-    expect."""
+    """The committed counterexamples are those that the search finds now, and they agree."""
     text = as_text(counterexample_file(check_shipped(name) for name in COUNTERFACTUALS))
     committed = root / "data" / "vectors" / "counterexample.json"
-    assert committed.read_text() == text, "run python -m fragmentlab.qualification.candidates.counterexamples"
+    assert committed.read_text() == text, "run fragmentlab maintain counterexamples"
     file = load_vectors(committed)
     assert [mismatch for vector in file.vectors for mismatch in check(vector)] == []
     assert {v.expect.outcome for v in file.vectors if "counterexample" in v.flags} == {"rejected"}
 
 
-def test_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One rules file gives its own counterexamples as vectors, its path printed last; a safe one gives
-    none."""
-    out = tmp_path / "found.json"
-    unsafe = str(root / "data" / "rules" / "empty-clears.json")
-    assert counterexamples.main(["--rules", unsafe, "--out", str(out)]) == 0
-    assert capsys.readouterr().out.splitlines() == [str(out)]
+def test_command(root: Path, tmp_path: Path, command: Callable[..., Any]) -> None:
+    """One rules file gives its own counterexamples as vectors, its path printed; a safe one gives none."""
+    out, write = tmp_path / "found.json", ("maintain", "counterexamples", "--out")
+    unsafe = root / "data" / "rules" / "empty-clears.json"
+    done = command(*write, out, "--rules", unsafe)
+    assert (done.status, done.out) == (0, f"{out}\n")
     (vector,) = load_vectors(out).vectors
     assert (vector.expect.category, check(vector)) == ("identity.conflict", [])
-    assert counterexamples.main(["--rules", "reject-null", "--out", str(tmp_path / "none.json")]) == 1
+    assert command(*write, tmp_path / "none.json", "--rules", "reject-null").status == 1
     assert not (tmp_path / "none.json").exists()
-    assert counterexamples.main(["--rules", "no-such", "--out", str(out)]) == 2
-    assert counterexamples.main(["--rules", unsafe, "--out", str(tmp_path / "no" / "dir.json")]) == 2
+    assert command(*write, out, "--rules", "no-such").status == 2
+    assert command(*write, tmp_path / "no" / "dir.json", "--rules", unsafe).status == 2

@@ -1,22 +1,22 @@
-"""Put every stream of some sources under rule sets and counterfactuals, and note their verdicts."""
+"""Put every stream of some sources under rule sets and counterfactuals, and keep what each makes of it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, FragmentRow, Result, RuleSet
-from fragmentlab.qualification.candidates.counterfactuals import Counterfactual, counterfactual
+from fragmentlab.qualification.candidates.counterfactuals import Counterfactual
 from fragmentlab.qualification.runs.sources import Item, Source
 
-Cell = tuple[str, str]
+RuleCell = tuple[str, str]
 """(identity, column) of the rule table."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Ruling:
     """What one rule set makes of one stream; ``calls`` counts them, ``digest`` stands for their content."""
 
     outcome: str
@@ -33,7 +33,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class BenchRow:
-    """One stream: where it comes from, the cells that its fragments meet, and a verdict a rule set."""
+    """One stream: where it comes from, the cells that its fragments meet, and the ruling of each rule set."""
 
     stream: str
     batch: str
@@ -41,33 +41,10 @@ class BenchRow:
     evidence: str
     provider: str | None
     fragments: int
-    met: Counter[Cell]
-    ids_beside: dict[Cell, tuple[int, int]]
-    """Cell -> (calls that meet it, those on whose index more than one ID is said)."""
-    verdicts: dict[str, Verdict]
-
-
-def column_of(row: FragmentRow, known: str | None) -> str | None:
-    """The table's column of a fragment, given the alias known of its index before; None where it has none."""
-    if row.previous_identity is None:
-        return None
-    if row.incoming_kind != "string":
-        return row.incoming_kind
-    return "same_string" if row.incoming_alias == known else "other_string"
-
-
-def cells_met(rows: Iterable[FragmentRow]) -> dict[int, list[Cell]]:
-    """Index -> the cells that its fragments meet, in order. Fragments of no call meet none."""
-    known: dict[int, str | None] = {}
-    met: dict[int, list[Cell]] = {}
-    for row in rows:
-        if row.index is None or row.previous_identity is None:
-            continue
-        column = column_of(row, known.get(row.index))
-        if column is not None:
-            met.setdefault(row.index, []).append((row.previous_identity, column))
-        known[row.index] = row.id_alias
-    return met
+    met: Counter[RuleCell]
+    ids_beside: Mapping[RuleCell, tuple[int, int]]
+    """Cell -> (calls that meet it, those whose index is given more than one ID)."""
+    rulings: Mapping[str, Ruling]
 
 
 def bench(
@@ -77,18 +54,32 @@ def bench(
 
     A counterfactual sees the streams of one source as consecutive responses.
     """
-    wrong = [counterfactual(name) for name in counterfactuals]
+    sets = {rules.name: rules for rules in (SHIPPED[DEFAULT_RULES], *tables)}
+    names = list(counterfactuals)
     rows = []
     for source in sources:
-        for subject in wrong:
-            subject.forget()
-        rows += [_row(item, source.kind, tables, wrong) for item in source.items()]
+        wrong = [Counterfactual(name) for name in names]
+        rows += [_row(item, source.kind, sets, wrong) for item in source.items()]
     return rows
 
 
-def _row(item: Item, kind: str, tables: Sequence[RuleSet], wrong: Sequence[Counterfactual]) -> BenchRow:
+def cells_met(rows: Iterable[FragmentRow]) -> dict[int, list[RuleCell]]:
+    """Return index -> the cells that its fragments meet, in order. Fragments of no call meet none."""
+    known: dict[int, str | None] = {}
+    met: dict[int, list[RuleCell]] = {}
+    for row in rows:
+        if row.index is None or row.previous_identity is None:
+            continue
+        if (column := row.incoming_kind) == "string":
+            column = "same_string" if row.incoming_alias == known.get(row.index) else "other_string"
+        if column is not None:
+            met.setdefault(row.index, []).append((row.previous_identity, column))
+        known[row.index] = row.id_alias
+    return met
+
+
+def _row(item: Item, kind: str, sets: Mapping[str, RuleSet], wrong: Sequence[Counterfactual]) -> BenchRow:
     stream = item.stream
-    sets = {rules.name: rules for rules in (SHIPPED[DEFAULT_RULES], *tables)}
     results = {name: stream.assemble(rules, diagnose=True) for name, rules in sets.items()}
     for subject in wrong:
         results[subject.name] = subject.assemble(
@@ -110,27 +101,29 @@ def _row(item: Item, kind: str, tables: Sequence[RuleSet], wrong: Sequence[Count
         default.counts["fragments"],
         Counter(cell for cells in met.values() for cell in cells),
         _ids_beside(default.timeline, met),
-        {name: _verdict(result) for name, result in results.items()},
+        {name: _ruling(result) for name, result in results.items()},
     )
 
 
-def _verdict(result: Result) -> Verdict:
+def _ruling(result: Result) -> Ruling:
     raw = [(call.index, call.id, call.name, call.arguments) for call in result.calls]
-    elsewhere = tuple(
+    digest = hashlib.sha256(ascii(raw).encode()).hexdigest()
+    elsewhere = [
         fault.category
         for fault in result.faults
         if fault.previous_identity is None and fault.stage != "fragment"
-    )
-    digest = hashlib.sha256(ascii(raw).encode()).hexdigest()
-    return Verdict(result.outcome, result.category, len(raw), digest, elsewhere)
+    ]
+    return Ruling(result.outcome, result.category, len(raw), digest, tuple(elsewhere))
 
 
-def _ids_beside(rows: Iterable[FragmentRow], met: dict[int, list[Cell]]) -> dict[Cell, tuple[int, int]]:
+def _ids_beside(
+    rows: Iterable[FragmentRow], met: Mapping[int, list[RuleCell]]
+) -> dict[RuleCell, tuple[int, int]]:
     said: dict[int, set[str]] = {}
     for row in rows:
         if row.index is not None and row.incoming_alias:
             said.setdefault(row.index, set()).add(row.incoming_alias)
-    found: dict[Cell, tuple[int, int]] = {}
+    found: dict[RuleCell, tuple[int, int]] = {}
     for index, cells in met.items():
         for cell in set(cells):
             calls, several = found.get(cell, (0, 0))

@@ -1,27 +1,20 @@
-"""The shortest counterexamples as vectors.
+"""The shortest counterexamples as vectors; ``fragmentlab maintain counterexamples --out FILE`` writes them.
 
-``python -m fragmentlab.qualification.candidates.counterexamples [--rules FILE] --out FILE`` writes them.
 Each is held to what the default rule set makes of it, which refuses what the unsafe one accepts.
 Where a counterexample needs a response before it, that one is a vector of its own.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Result
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import SCHEMA
-from fragmentlab.disclosure import for_terminal
-from fragmentlab.errors import InputError
-from fragmentlab.files import reason
-from fragmentlab.qualification.candidates.checked import TableUnderTest
+from fragmentlab.files import write_whole
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.candidates.modelcheck import (
     CHECKED_INVARIANTS,
@@ -29,6 +22,7 @@ from fragmentlab.qualification.candidates.modelcheck import (
     Finding,
     check_model,
     check_shipped,
+    checkable_table,
 )
 from fragmentlab.qualification.candidates.sequences import TOOL, Steps, body_of, chunks_of
 
@@ -120,39 +114,17 @@ def _expectation(result: Result) -> dict[str, Any]:
     return {"outcome": result.outcome, "category": result.category} | diagnostic
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write the counterexamples of all counterfactuals, or of one rules file; 1 where there is none."""
-    parser = argparse.ArgumentParser(
-        prog="python -m fragmentlab.qualification.candidates.counterexamples", description=__doc__
-    )
-    parser.add_argument(
-        "--rules", metavar="FILE", help="a rules file, or a rule set's name (default: all counterfactuals)"
-    )
-    parser.add_argument("--out", metavar="FILE", required=True, help="the vector file to write")
-    options = parser.parse_args(arguments)
-    try:
-        return _write(options.rules, options.out)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+def write_counterexamples(rules: str | None, out: str) -> bool:
+    """Write the counterexamples of all counterfactuals, or of one rule set (a name or file), as vectors.
 
-
-def _write(rules: str | None, out: str) -> int:
+    Returns False, and writes nothing, where no invariant is broken. Raises InputError for unusable rules and
+    for a file that cannot be written.
+    """
     if rules is None:
         found = counterexample_file(map(check_shipped, COUNTERFACTUALS))
     else:
         # A table holds nothing between responses, so one response has its shortest counterexamples.
-        found = counterexample_file([check_model(TableUnderTest(find_rules(rules)), responses=1)])
-    if not found["vectors"]:
-        print("no invariant is broken, so there is no counterexample", file=sys.stderr)
-        return 1
-    try:
-        Path(out).write_text(as_text(found), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{for_terminal(out)} cannot be written: {reason(error)}") from None
-    print(out)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        found = counterexample_file([check_model(checkable_table(find_rules(rules)), responses=1)])
+    if found["vectors"]:
+        write_whole(out, as_text(found))
+    return bool(found["vectors"])

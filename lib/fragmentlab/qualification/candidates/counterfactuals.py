@@ -8,7 +8,7 @@ package.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from types import MappingProxyType
@@ -27,37 +27,27 @@ from fragmentlab.assembler import (
 )
 from fragmentlab.assembler.calls import CallState
 
-
-def _table(name: str) -> RuleSet:
-    return rules_from_json(files(__package__).joinpath("harmful_rules", f"{name}.json").read_bytes())
-
-
-_EVERY_NULL = _table("accept-every-null")
-_LAST_WINS = _table("last-wins")
 _PLACEHOLDER = "\ue000fragmentlab-no-id-"
 """Begins what stands for an ID while the proposal is checked; a private-use character keeps it apart."""
 Earlier = Mapping[int, str]
 """Index -> the ID known of it when the earlier response ended."""
-Fill = Callable[[CallState, Iterable[CallState], Earlier], str | None]
+Fill = Callable[[CallState, Sequence[CallState], Earlier], str | None]
 """(the call that ended without an ID, all calls by arrival, the earlier response) -> the ID it is given."""
 
 
-def _generated(call: CallState, calls: Iterable[CallState], earlier: Earlier) -> str | None:
+def _generated(call: CallState, calls: Sequence[CallState], earlier: Earlier) -> str | None:
     return f"generated-{call.ordinal}"
 
 
-def _of_previous_call(call: CallState, calls: Iterable[CallState], earlier: Earlier) -> str | None:
-    before = [other.id for other in calls if other.ordinal < call.ordinal and other.id]
-    return before[-1] if before else None
+def _of_previous_call(call: CallState, calls: Sequence[CallState], earlier: Earlier) -> str | None:
+    return next((o.id for o in reversed(calls) if o.ordinal < call.ordinal and o.id), None)
 
 
-def _of_same_name(call: CallState, calls: Iterable[CallState], earlier: Earlier) -> str | None:
-    return next(
-        (other.id for other in calls if other is not call and other.id and other.name == call.name), None
-    )
+def _of_same_name(call: CallState, calls: Sequence[CallState], earlier: Earlier) -> str | None:
+    return next((o.id for o in calls if o is not call and o.id and o.name == call.name), None)
 
 
-def _of_earlier_response(call: CallState, calls: Iterable[CallState], earlier: Earlier) -> str | None:
+def _of_earlier_response(call: CallState, calls: Sequence[CallState], earlier: Earlier) -> str | None:
     return earlier.get(call.index)
 
 
@@ -65,59 +55,47 @@ def _of_earlier_response(call: CallState, calls: Iterable[CallState], earlier: E
 class Description:
     """What a counterfactual does; ``fill`` is None for a plain table."""
 
-    name: str
     does: str
     rules: RuleSet
     fill: Fill | None = field(default=None, repr=False)
 
 
+def _table(name: str) -> RuleSet:
+    return rules_from_json(files(__package__).joinpath("harmful_rules", f"{name}.json").read_bytes())
+
+
+def _filling(source: str, fill: Fill) -> Description:
+    return Description(f"gives a call without an ID {source}", _EVERY_NULL, fill)
+
+
+_EVERY_NULL = _table("accept-every-null")
 COUNTERFACTUALS: Mapping[str, Description] = MappingProxyType(
     {
-        entry.name: entry
-        for entry in (
-            Description(
-                "accept-every-null", "takes null as no update even where no ID is known", _EVERY_NULL
-            ),
-            Description("generate-id", "gives a call without an ID an invented one", _EVERY_NULL, _generated),
-            Description(
-                "borrow-previous",
-                "gives a call without an ID that of the call before it",
-                _EVERY_NULL,
-                _of_previous_call,
-            ),
-            Description(
-                "match-name",
-                "gives a call without an ID that of a call of the same tool",
-                _EVERY_NULL,
-                _of_same_name,
-            ),
-            Description(
-                "inherit-response",
-                "gives a call without an ID that of its index in the earlier response",
-                _EVERY_NULL,
-                _of_earlier_response,
-            ),
-            Description("last-wins", "lets another nonempty ID overwrite the known one", _LAST_WINS),
-        )
+        "accept-every-null": Description("takes null as no update even where no ID is known", _EVERY_NULL),
+        "generate-id": _filling("an invented one", _generated),
+        "borrow-previous": _filling("that of the call before it", _of_previous_call),
+        "match-name": _filling("that of a call of the same tool", _of_same_name),
+        "inherit-response": _filling("that of its index in the earlier response", _of_earlier_response),
+        "last-wins": Description("lets another nonempty ID overwrite the known one", _table("last-wins")),
     }
 )
 """Name -> what it does."""
 
 
 class Counterfactual:
-    """One wrong reading with the signature of ``assemble``; it sees consecutive responses in order."""
+    """One wrong reading with the signature of ``assemble``; it sees consecutive responses in order.
 
-    def __init__(self, description: Description) -> None:
-        self.description = description
-        self._earlier: dict[int, str] = {}
+    ::
 
-    @property
-    def name(self) -> str:
-        return self.description.name
+        Counterfactual("generate-id").assemble(body).calls
 
-    def forget(self) -> None:
-        """Begin anew: the next response has none before it."""
-        self._earlier = {}
+    Raises KeyError for a name that is not in COUNTERFACTUALS.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._description = COUNTERFACTUALS[name]
+        self._earlier: Earlier = {}
 
     def assemble(
         self,
@@ -130,7 +108,8 @@ class Counterfactual:
         diagnose: bool = False,
     ) -> Result:
         """Return what this reading makes of one response; ``executable`` is False whatever it is."""
-        assembler = _Filling(self.description, self._earlier, tools, limits, diagnose, framing)
+        assembler = _Filling(self._description.rules, tools, limits, diagnose, framing)
+        assembler.fill, assembler.earlier = self._description.fill, self._earlier
         assembler.feed(body)
         result = assembler.finish(end)
         self._earlier = assembler.known_ids()
@@ -143,26 +122,14 @@ class Counterfactual:
         return dataclasses.replace(result, rules=self.name, executable=False, calls=calls)
 
 
-def counterfactual(name: str) -> Counterfactual:
-    """Return a new counterfactual that saw no response yet; KeyError for a name not in COUNTERFACTUALS."""
-    return Counterfactual(COUNTERFACTUALS[name])
-
-
 class _Filling(Assembler):
     """The assembler with the step it must never have: identities completed before the proposal is checked."""
 
-    def __init__(
-        self,
-        description: Description,
-        earlier: Earlier,
-        tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None,
-        limits: Limits | Mapping[str, int] | None,
-        diagnose: bool,
-        framing: Framing,
-    ) -> None:
-        super().__init__(description.rules, tools, limits, diagnose, framing)
-        self._fill = description.fill
-        self._before = dict(earlier)
+    fill: Fill | None = None
+    earlier: Earlier = MappingProxyType({})
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.given: dict[str, str] = {}
         """Placeholder -> ID. Clients that fill in an ID do not look whether it is taken, so the check for
         duplicates sees a placeholder of the call's own."""
@@ -176,11 +143,11 @@ class _Filling(Assembler):
         }
 
     def _check_proposal(self) -> None:
-        if self._fill is not None:
+        if self.fill is not None:
             calls = list(self._calls.by_index.values())
-            found = {call.index: self._fill(call, calls, self._before) for call in calls if not call.id}
-            for call in calls:
-                if given := found.get(call.index):
+            found = [(call, self.fill(call, calls, self.earlier)) for call in calls if not call.id]
+            for call, given in found:
+                if given:
                     call.id = f"{_PLACEHOLDER}{call.ordinal}"
                     self.given[call.id] = given
         super()._check_proposal()

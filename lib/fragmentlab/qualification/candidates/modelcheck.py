@@ -10,19 +10,14 @@ Source: docs/design.md, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import copy
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from fragmentlab.assembler import INVARIANTS, SHIPPED, FragmentRow, Result, RuleSet
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.qualification.candidates.checked import (
-    Checked,
-    CounterfactualUnderTest,
-    Next,
-    TableUnderTest,
-)
-from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
+from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 from fragmentlab.qualification.candidates.sequences import (
     KINDS,
     SYMBOLS,
@@ -46,8 +41,49 @@ CHECKED_INVARIANTS = {
 DIFFERENCES = ("refuses more", "accepts more", "names another category")
 LETTERS = 2 * (len(KINDS) + len(SYMBOLS))
 """Different fragments at each step."""
+Next = Callable[[bytes], Result]
+"""Takes one response, diagnosing. Called again, it takes another one from the same point."""
 _Names = dict[str | None, str]
 """Alias in a timeline -> the ID that was said."""
+
+
+@dataclass(frozen=True)
+class Checkable:
+    """What a search drives: a name, and what it makes of a response, the first (None) or one after another.
+
+    ::
+
+        check_model(checkable_table(rules)).findings
+    """
+
+    name: str
+    after: Callable[[bytes | None], Next]
+
+
+def checkable_table(rules: RuleSet) -> Checkable:
+    """Return a rule table in the kit's assembler, as what a search drives."""
+
+    def take(body: bytes) -> Result:
+        return _stream(body).assemble(rules, diagnose=True)
+
+    def after(earlier: bytes | None) -> Next:
+        if earlier is not None:
+            take(earlier)
+        return take
+
+    return Checkable(rules.name, after)
+
+
+def checkable_counterfactual(name: str) -> Checkable:
+    """Return a counterfactual, one object for both responses, as what a search drives."""
+
+    def after(earlier: bytes | None) -> Next:
+        subject = Counterfactual(name)
+        if earlier is not None:
+            subject.assemble(earlier, end="clean")
+        return lambda body: copy.copy(subject).assemble(body, diagnose=True, end="clean")
+
+    return Checkable(name, after)
 
 
 @dataclass(frozen=True)
@@ -107,7 +143,7 @@ class _Node:
 
 @dataclass
 class _Search:
-    subject: Checked
+    subject: Checkable
     findings: dict[str, Finding] = field(default_factory=dict)
     states: int = 0
     steps_taken: int = 0
@@ -197,7 +233,7 @@ class _Search:
             self.differs.add("refuses more" if reference.outcome == "accepted" else "accepts more")
 
 
-def check_model(subject: Checked, responses: int = 2) -> Check:
+def check_model(subject: Checkable, responses: int = 2) -> Check:
     """Search every sequence of up to MAX_FRAGMENTS fragments in each of so many consecutive responses."""
     return _Search(subject).run(responses)
 
@@ -205,20 +241,24 @@ def check_model(subject: Checked, responses: int = 2) -> Check:
 @cache
 def check_shipped(name: str) -> Check:
     """The search of a shipped rule set or counterfactual, made once a process."""
-    return check_model(TableUnderTest(SHIPPED[name]) if name in SHIPPED else CounterfactualUnderTest(name))
+    return check_model(checkable_table(SHIPPED[name]) if name in SHIPPED else checkable_counterfactual(name))
 
 
 def check_all(candidates: Iterable[RuleSet]) -> dict[str, Check]:
     """Search every shipped rule set, every counterfactual, and the candidates that are none of them."""
     own = [rules for rules in candidates if rules not in SHIPPED.values()]
     shipped, wrong = map(check_shipped, SHIPPED), map(check_shipped, COUNTERFACTUALS)
-    checks = [*shipped, *(check_model(TableUnderTest(rules)) for rules in own), *wrong]
+    checks = [*shipped, *(check_model(checkable_table(rules)) for rules in own), *wrong]
     return {check.name: check for check in checks}
+
+
+def _stream(body: bytes) -> Stream:
+    return Stream("", body, end="clean", framed="sse")
 
 
 @lru_cache(maxsize=1 << 14)
 def _reference(steps: Steps) -> Result:
-    return Stream("", body_of(steps), end="clean", framed="sse").assemble(diagnose=True)
+    return _stream(body_of(steps)).assemble(diagnose=True)
 
 
 def _next_steps(node: _Node) -> Iterator[Step]:

@@ -1,4 +1,4 @@
-"""Judging a candidate: cells, flips, movements and the three questions come from the rows and the search."""
+"""Assessing a candidate: cells, departures, movements and the three questions come from rows and search."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from fragmentlab.assembler import (
 )
 from fragmentlab.corpus.batches import write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
+from fragmentlab.qualification.candidates.assessment import Assessment, assess, differing_cells
 from fragmentlab.qualification.candidates.bench import BenchRow, bench, cells_met
-from fragmentlab.qualification.candidates.checked import TableUnderTest
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
-from fragmentlab.qualification.candidates.judge import Judgement, differing_cells, judge
-from fragmentlab.qualification.candidates.modelcheck import Check, check_model
+from fragmentlab.qualification.candidates.modelcheck import Check, check_model, checkable_table
 from fragmentlab.qualification.runs.sources import open_sources
 from tests.assembler.wire import call, fragment, response
 
@@ -69,12 +68,12 @@ def rows_of(batch: Path, *tables: RuleSet, wrong: Any = ()) -> dict[str, BenchRo
     return dict(zip(BODIES, rows, strict=True))
 
 
-def judged(batch: Path, candidate: RuleSet) -> Judgement:
-    return judge(candidate, list(rows_of(batch, candidate).values()), searched(candidate))
+def assessed(batch: Path, candidate: RuleSet) -> Assessment:
+    return assess(candidate, list(rows_of(batch, candidate).values()), searched(candidate))
 
 
 def searched(candidate: RuleSet) -> Check:
-    return check_model(TableUnderTest(candidate), responses=1)
+    return check_model(checkable_table(candidate), responses=1)
 
 
 def test_cells_met() -> None:
@@ -105,8 +104,8 @@ def test_bench(batch: Path) -> None:
     row = rows_of(batch, SHIPPED["reject-null"], wrong=COUNTERFACTUALS)["null"]
     assert (row.evidence, row.provider, row.kind, row.fragments) == ("captured", "openai", "batch", 3)
     assert row.met == Counter({("absent", "other_string"): 1, ("established", "null"): 2})
-    assert list(row.verdicts) == [DEFAULT_RULES, "reject-null", *COUNTERFACTUALS]
-    assert (row.verdicts[DEFAULT_RULES].outcome, row.verdicts["reject-null"].category) == (
+    assert list(row.rulings) == [DEFAULT_RULES, "reject-null", *COUNTERFACTUALS]
+    assert (row.rulings[DEFAULT_RULES].outcome, row.rulings["reject-null"].category) == (
         "accepted",
         "TOOL_FRAGMENT_ID",
     )
@@ -116,27 +115,25 @@ def test_rows_hold_no_raw_value(batch: Path) -> None:
     """What is kept of a stream's calls is a count and a digest."""
     rows = rows_of(batch, wrong=["generate-id"])
     assert "generated-" not in repr(rows)
-    assert rows["plain"].verdicts[DEFAULT_RULES].digest == rows["same"].verdicts[DEFAULT_RULES].digest
-    assert rows["plain"].verdicts[DEFAULT_RULES].digest != rows["changed"].verdicts[DEFAULT_RULES].digest
+    assert rows["plain"].rulings[DEFAULT_RULES].digest == rows["same"].rulings[DEFAULT_RULES].digest
+    assert rows["plain"].rulings[DEFAULT_RULES].digest != rows["changed"].rulings[DEFAULT_RULES].digest
 
 
 def test_a_counterfactual_sees_a_source_from_its_beginning(batch: Path) -> None:
     """No memory reaches from one source into the next."""
     sources = open_sources([batch])
-    once = [row.verdicts["inherit-response"] for row in bench(sources, [], ["inherit-response"])]
-    twice = [
-        row.verdicts["inherit-response"] for row in bench([*sources, *sources], [], ["inherit-response"])
-    ]
+    once = [row.rulings["inherit-response"] for row in bench(sources, [], ["inherit-response"])]
+    twice = [row.rulings["inherit-response"] for row in bench([*sources, *sources], [], ["inherit-response"])]
     assert twice == once * 2
 
 
 def test_worked_example(batch: Path) -> None:
     """empty-continuation recovers what only its cell refused, moves no accepted call and breaks nothing."""
-    found = judged(batch, SHIPPED["empty-continuation"])
+    found = assessed(batch, SHIPPED["empty-continuation"])
     (cell,) = found.cells
     assert (cell.identity, cell.column, cell.after) == ("established", "empty_string", "keep")
     assert (cell.met["captured"], cell.calls, cell.calls_with_other_ids) == (3, 3, 1)
-    directions = Counter(flip.direction for flip in found.flips)
+    directions = Counter(departure.direction for departure in found.departures)
     assert directions == {"recovered": 1, "other category": 1}
     moved = [(m.layer, m.moved) for m in found.movements]
     assert moved == [("permission", 1), ("permission", 0), ("execution", 0), ("recovery", 1), ("recovery", 1)]
@@ -147,7 +144,7 @@ def test_worked_example(batch: Path) -> None:
 
 def test_safe_actions_of_the_worked_example(batch: Path) -> None:
     """An empty string may be kept in every state, and may be taken in every state but the established one."""
-    found = judged(batch, SHIPPED["empty-continuation"])
+    found = assessed(batch, SHIPPED["empty-continuation"])
     assert [(s.identity, s.keep, s.set) for s in found.safe_actions] == [
         ("absent", None, None),
         ("empty", None, None),
@@ -157,9 +154,11 @@ def test_safe_actions_of_the_worked_example(batch: Path) -> None:
 
 def test_reject_null_loses(batch: Path) -> None:
     """The older rule loses the valid stream and names its compound category elsewhere."""
-    found = judged(batch, SHIPPED["reject-null"])
-    assert [flip.row.met["established", "null"] for flip in found.flipped("lost")] == [2]
-    assert {flip.after.category for flip in found.flipped("other category")} == {"TOOL_FRAGMENT_ID"}
+    found = assessed(batch, SHIPPED["reject-null"])
+    assert [departure.row.met["established", "null"] for departure in found.departed("lost")] == [2]
+    assert {departure.after.category for departure in found.departed("other category")} == {
+        "TOOL_FRAGMENT_ID"
+    }
     assert found.movements[1].moved == 1
     assert found.safe
 
@@ -167,10 +166,10 @@ def test_reject_null_loses(batch: Path) -> None:
 def test_unsafe_candidate(batch: Path) -> None:
     """A candidate that lets another ID overwrite is unsafe by its cell, by search, and by the calls that it
     moves."""
-    found = judged(batch, changed("overwrites", ("established", "other_string", "set")))
+    found = assessed(batch, changed("overwrites", ("established", "other_string", "set")))
     assert not found.safe
     assert [f.invariant for f in found.check.findings] == ["established_changed"]
-    assert len(found.flipped("recovered")) == 1
+    assert len(found.departed("recovered")) == 1
 
 
 def test_calls_that_move_are_seen(batch: Path) -> None:
@@ -178,17 +177,17 @@ def test_calls_that_move_are_seen(batch: Path) -> None:
     candidate = changed("stricter", ("established", "null", "reject:identity.conflict"))
     rows = rows_of(batch, candidate)
     row = rows["plain"]
-    other = row.verdicts["stricter"].__class__("accepted", None, 1, "0" * 64, ())
-    moved = BenchRow(**{**vars(row), "verdicts": {**row.verdicts, "stricter": other}})
-    found = judge(candidate, [moved], searched(candidate))
-    assert [flip.direction for flip in found.flips] == ["other calls"]
+    other = row.rulings["stricter"].__class__("accepted", None, 1, "0" * 64, ())
+    moved = BenchRow(**{**vars(row), "rulings": {**row.rulings, "stricter": other}})
+    found = assess(candidate, [moved], searched(candidate))
+    assert [departure.direction for departure in found.departures] == ["other calls"]
     assert found.movements[2].moved == 1
 
 
 def test_no_difference(batch: Path) -> None:
-    """The default judged against itself differs in no cell and flips nothing."""
-    found = judged(batch, SHIPPED[DEFAULT_RULES])
-    assert (found.cells, found.flips, found.safe_actions) == ((), (), ())
+    """The default assessed against itself differs in no cell, and no stream departs."""
+    found = assessed(batch, SHIPPED[DEFAULT_RULES])
+    assert (found.cells, found.departures, found.safe_actions) == ((), (), ())
     assert found.safe
 
 
