@@ -163,7 +163,7 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fragmentlab {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        listed = {} if name in UNLISTED else {"help": summary}
+        listed: dict[str, Any] = {} if name in UNLISTED else {"help": summary}
         sub = subparsers.add_parser(
             name, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False, **listed
         )

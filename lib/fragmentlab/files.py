@@ -172,6 +172,16 @@ def data_folder(name: str = "") -> Path:
     return kit_folder() / "data" / name
 
 
+def find_path(name: str | Path, kind: str) -> Path:
+    """A path as given where something stands there, otherwise the kit's own of that name.
+
+    So ``data/vectors`` means the same from any folder, and a batch of the kit's needs no path.
+    """
+    place = Path(name)
+    in_kit = kit_folder() / place if place.parts[:1] == ("data",) else data_folder(kind) / place
+    return in_kit if not os.path.exists(place) and os.path.exists(in_kit) else place
+
+
 @cache
 def shipped_names() -> frozenset[str]:
     """Names of the batches, rule sets and vector files that the kit ships, which anyone may read.

@@ -121,7 +121,7 @@ def test_a_fault_of_ours_is_one_line_without_its_message(
     def fail(*_: object, **__: object) -> None:
         raise fault
 
-    monkeypatch.setattr("fragmentlab.commands.assemble.assemble", fail)
+    monkeypatch.setattr("fragmentlab.corpus.streams.Stream.assemble", fail)
     (tmp_path / "ok.sse").write_bytes(STREAM)
     assert main(["assemble", str(tmp_path / "ok.sse")]) == 2
     error = capsys.readouterr().err

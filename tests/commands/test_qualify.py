@@ -139,7 +139,6 @@ def test_subjects_lists_how_to_name_each(call: Call) -> None:
         ("qualify", "IDENTITY", "--revision", "x", "--runs", "/dev/null/runs"),
         ("compare", "a", "b"),
         ("compare", "a", "b", "--runs", "missing"),
-        ("runs", "list"),
         ("runs", "verify"),
         ("runs", "verify", "--runs", "missing"),
         ("runs", "import", "missing", "--revision", "x"),

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         return _import(args)
     from fragmentlab.qualification.runs.opened import runs_folders
 
-    folders = runs_folders(args.runs)
+    folders = runs_folders(args.runs, here=args.action == "verify")
     if not folders:
         raise InputError(
             "no folder of runs here; record one with `fragmentlab qualify`, or name it with --runs"

@@ -37,7 +37,11 @@ class _FileReport:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of docs/design.md, section 8."""
     parser.add_argument(
-        "paths", metavar="PATH", nargs="+", help="a vector file, or a folder whose *.json are vector files"
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        default=["data/vectors"],
+        help="a vector file, or a folder whose *.json are vector files (default: the kit's own)",
     )
     parser.add_argument("--rules", metavar="R", help=_RULES_HELP)
     parser.add_argument("--json", action="store_true", help="print one JSON object")

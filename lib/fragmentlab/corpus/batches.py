@@ -18,7 +18,7 @@ from typing import Any
 from fragmentlab.corpus.streams import ENDS, EVIDENCE, FIDELITIES, Stream, stream_id
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.files import data_folder, reason
+from fragmentlab.files import find_path, reason
 
 SCHEMA = "fragmentlab-batch-v1"
 MANIFEST = "batch.json"
@@ -78,16 +78,10 @@ class Batch:
 
 
 def open_batch(path_or_name: str | Path) -> Batch:
-    """Open a batch by its folder, or by name under ``data/batches``; raise InputError for anything else."""
-    path = Path(path_or_name)
+    """Open a batch by its folder, or one of the kit's by name; raise InputError for anything else."""
+    path = find_path(path_or_name, "batches")
     shown = for_terminal(str(path_or_name))
     try:
-        if (
-            not (path / MANIFEST).is_file()
-            and len(path.parts) == 1
-            and (data_folder("batches") / path / MANIFEST).is_file()
-        ):
-            path = data_folder("batches") / path
         manifest = json.loads((path / MANIFEST).read_bytes())
     except OSError as error:
         raise InputError(f"{shown} is no batch: batch.json cannot be read ({reason(error)})") from None

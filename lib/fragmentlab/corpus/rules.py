@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from fragmentlab.assembler import SHIPPED, RulesError, RuleSet, rules_from_json
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.files import reason
+from fragmentlab.files import find_path, reason
 
 _MAX_BYTES = 1 << 16
 
@@ -23,7 +22,7 @@ def find_rules(name_or_file: str) -> RuleSet:
     if name_or_file in SHIPPED:
         return SHIPPED[name_or_file]
     shown = for_terminal(name_or_file)
-    path = Path(name_or_file)
+    path = find_path(name_or_file, "rules")
     if path.suffix != ".json" and len(path.parts) == 1 and not path.exists():
         raise InputError(f"unknown rule set {shown}; use {', '.join(SHIPPED)} or a rules file")
     try:

@@ -21,7 +21,7 @@ from msgspec import UNSET, Meta, UnsetType
 from fragmentlab.assembler import CATEGORIES, IDENTITIES, INCOMING_KINDS, LIMIT_ENTRIES, End, Limits, Tools
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
-from fragmentlab.files import read_bytes, reason
+from fragmentlab.files import find_path, read_bytes, reason
 from fragmentlab.formats import Number, StrictStruct, decode
 from fragmentlab.wire.events import body
 
@@ -288,7 +288,7 @@ def load_vectors(path: str | Path) -> VectorFile:
 def vector_paths(paths: Sequence[str | Path]) -> list[Path]:
     """Return the files, each folder replaced by its ``*.json``; InputError for a folder without any."""
     found: list[Path] = []
-    for path in map(Path, paths):
+    for path in (find_path(path, "vectors") for path in paths):
         try:
             inside = sorted(path / name for name in os.listdir(path) if name.endswith(".json"))
         except NotADirectoryError:

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.files import WORKING
+from fragmentlab.files import WORKING, find_path
 from fragmentlab.qualification.runs.ledger import LEDGER, Entry, read_ledger
 from fragmentlab.qualification.runs.parts import PARTS, file_sha256, read_part
 
@@ -26,7 +26,7 @@ SCHEMA_PREFIX = "fragmentlab-run-v"
 SCHEMA = f"{SCHEMA_PREFIX}1"
 _SOURCE_TEXTS = ("name", "sha256")
 DEFAULT_FOLDERS = ("runs", "data/runs")
-"""Where runs are looked for: what people record, then the committed history."""
+"""Where runs are looked for: what people record, then the kit's own history."""
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,12 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
     )
 
 
-def runs_folders(option: Sequence[str] | None) -> list[Path]:
-    """The folders asked for, or the default ones that exist."""
+def runs_folders(option: Sequence[str] | None, here: bool = False) -> list[Path]:
+    """The folders asked for, or the default ones that exist: ``here``, or else the kit's own too."""
     if option:
         return [Path(folder) for folder in option]
-    return [Path(folder) for folder in DEFAULT_FOLDERS if Path(folder).is_dir()]
+    find = Path if here else partial(find_path, kind="runs")
+    return [path for folder in DEFAULT_FOLDERS if (path := find(folder)).is_dir()]
 
 
 def _by_folder(path: Path) -> Run:

@@ -14,7 +14,7 @@ from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.vectors import Expectation, VectorFile, load_vectors, stream_of, vector_paths
 from fragmentlab.disclosure import KINDS, NameAliases, check_label, for_terminal, is_label, refuse_private
 from fragmentlab.errors import InputError
-from fragmentlab.files import reason
+from fragmentlab.files import find_path, reason
 
 REPLAYED_EVIDENCE = {"controlled": "controlled", "captured": "captured", "live": "captured"}
 """A batch's evidence -> what a replay of it is. A recording of live answers is captured once it is replayed:
@@ -58,7 +58,7 @@ def open_sources(arguments: Sequence[str | Path]) -> list[Source]:
     Raises InputError for what is none of these, for a batch of imported outcomes and for two sources of one
     name.
     """
-    sources = [source for argument in arguments for source in _open(Path(argument))]
+    sources = [source for argument in arguments for source in _open(find_path(argument, "batches"))]
     seen: set[str] = set()
     for source in sources:
         if source.name in seen:
