@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import html
+import subprocess
+import sys
 import unicodedata
 from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import mistune
@@ -13,7 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import cbook, font_manager, ft2font
 
-from fragmentlab.disclosure import for_figure, for_html, for_markdown, for_terminal, for_xml
+from fragmentlab.disclosure import (
+    NameAliases,
+    check_label,
+    for_figure,
+    for_html,
+    for_markdown,
+    for_terminal,
+    for_xml,
+    private_hash,
+    refuse_private,
+    shown_name,
+)
+from fragmentlab.errors import InputError
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60) | st.text(
     "<>&\"'\\`*_[]()#$@\x1b\u202e\n\ud800", max_size=30
@@ -119,3 +135,62 @@ def test_markdown_renders_to_the_same_text(text):
 def test_examples(sink, text, shown):
     """Well-known attacks come out as visible text."""
     assert sink(text) == shown
+
+
+def test_only_reviewed_names_are_shown() -> None:
+    """A name that the reviewed file lacks is an alias, the same one each time; what is an alias stays."""
+    aliases = NameAliases()
+    names = ["openrouter", "my-employer", "provider-7", "another", "my-employer", None]
+    shown = [aliases.show("provider", name) for name in names]
+    assert shown == ["openrouter", "provider-1", "provider-7", "provider-2", "provider-1", None]
+
+
+def test_only_shipped_files_are_named() -> None:
+    """Someone's own rule set, batch or vector file may say too much in its name."""
+    names = ["identity", "keep-established", "data/batches/captured-local", "acme-secret", "../identity", ""]
+    assert [shown_name(name, "yours") for name in names] == [*names[:3], "yours", "yours", "yours"]
+
+
+@pytest.mark.parametrize("text", ["", "-x", "a b", "a\n", "é", "x" * 121, "../x", "<b>"])
+def test_a_label_that_could_not_be_shown_is_refused_unquoted(text: str) -> None:
+    """The error says the rule and not the text."""
+    with pytest.raises(InputError, match="^the label must be 1 to 120 letters") as refused:
+        check_label(text, "the label")
+    assert not text or text not in str(refused.value).partition("must be")[0]
+
+
+def test_a_batch_that_was_not_scrubbed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the person says that it may be used here; only a true mark counts."""
+    raw, scrubbed = (SimpleNamespace(name="b", manifest={"private": mark}) for mark in (True, False))
+    assert refuse_private(scrubbed) is scrubbed
+    with pytest.raises(InputError, match="is not scrubbed"):
+        refuse_private(raw)
+    monkeypatch.setenv("FRAGMENTLAB_ALLOW_PRIVATE", "1")
+    assert refuse_private(raw) is raw
+
+
+def test_a_private_value_is_hashed_with_the_folders_own_key(tmp_path: Path) -> None:
+    """Equal values agree within a folder, from any process, and nowhere else; git never sees the key."""
+    runs, others = tmp_path / "runs", tmp_path / "others"
+    script = (
+        "import pathlib, sys; from fragmentlab.disclosure import private_hash;"
+        "print(private_hash(b'v', pathlib.Path(sys.argv[1])))"
+    )
+    racing = [
+        subprocess.Popen([sys.executable, "-c", script, runs], stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    hashes = {process.communicate()[0].strip() for process in racing}
+    assert hashes == {private_hash(b"v", runs)}
+    assert private_hash(b"v", runs) != private_hash(b"w", runs) != private_hash(b"v", others)
+    key = runs / ".private" / "key"
+    assert (key.stat().st_mode & 0o777, key.stat().st_size) == (0o600, 32)
+    assert (runs / ".private" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_damaged_key_is_refused(tmp_path: Path) -> None:
+    """Hashes under another key than before would not be the same values' any more."""
+    (tmp_path / ".private").mkdir()
+    (tmp_path / ".private" / "key").write_bytes(b"short")
+    with pytest.raises(InputError, match=r"is damaged; remove"):
+        private_hash(b"v", tmp_path)
