@@ -34,12 +34,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from fragmentlab.runtime.recordings import Recordings
     from fragmentlab.runtime.relay import Relay
+    from fragmentlab.wire.recorder import recordings_folder
 
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     recordings = Recordings(args.out, _tell)
     with Relay(args.upstream, recordings.listen, args.port) as relay:
+        recordings_folder(args.out)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
         _tell("give clients this base URL; stop with Ctrl-C")
         print(relay.address, flush=True)
         stop.wait()

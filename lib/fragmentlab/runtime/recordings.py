@@ -11,14 +11,14 @@ import httpx
 
 from fragmentlab.assembler import Assembler, End
 from fragmentlab.runtime.relay import Listener
-from fragmentlab.wire.recorder import Recording, is_streamed_chat, recordings_folder, tool_names
+from fragmentlab.wire.recorder import Recording, is_streamed_chat, tool_names
 
 
 class Recordings:
-    """A folder of recordings: ``listen`` is what a Relay is given; ``tell`` takes one line per answer."""
+    """Recordings in a folder: ``listen`` is what a Relay is given, ``tell`` takes one line per answer."""
 
     def __init__(self, folder: str | Path, tell: Callable[[str], None]) -> None:
-        self.folder = recordings_folder(folder)
+        self.folder = Path(folder)
         self._tell, self._lock = tell, threading.Lock()
         self._answers = 0
         self._outcomes: Counter[str] = Counter()

@@ -19,6 +19,7 @@ from fragmentlab.corpus.importing.unpack import (
     unzstd,
 )
 from fragmentlab.files import reason
+from fragmentlab.wire.recorder import INCOMPLETE
 
 MAX_FILE_BYTES = 256 << 20
 """The largest file that is read at once; JSON Lines are read line by line, whatever their size."""
@@ -100,6 +101,8 @@ def _folder(folder: Path) -> Iterator[Source]:
 
 
 def _checked(path: Path, named: bool) -> Source:
+    if path.suffix == INCOMPLETE:
+        return Source(path, named, "is a part of an answer: its recording was given up")
     return Source(path, named) if path.is_file() else Source(path, named, "is no file")
 
 
