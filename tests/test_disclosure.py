@@ -154,7 +154,7 @@ def test_only_shipped_files_are_named() -> None:
 @pytest.mark.parametrize("text", ["", "-x", "a b", "a\n", "é", "x" * 121, "../x", "<b>"])
 def test_a_label_that_could_not_be_shown_is_refused_unquoted(text: str) -> None:
     """The error says the rule and not the text."""
-    with pytest.raises(InputError, match="^the label must be 1 to 120 letters") as refused:
+    with pytest.raises(InputError, match=r"^the label must be 1 to 120 letters") as refused:
         check_label(text, "the label")
     assert not text or text not in str(refused.value).partition("must be")[0]
 

@@ -1,4 +1,4 @@
-"""Faults in words: a headline that names the point, its causes and what to do next, from ``categories.json``."""
+"""Faults in words: a headline that names the point, its causes, what to do next (``categories.json``)."""
 
 from __future__ import annotations
 

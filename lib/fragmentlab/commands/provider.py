@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-from typing import NoReturn
 
 from fragmentlab.disclosure import for_terminal
 
@@ -43,7 +41,6 @@ def run(args: argparse.Namespace) -> int:
 
     from fragmentlab.runtime.provider import Provider
 
-    signal.signal(signal.SIGTERM, _stop)
     with Provider(args.port) as provider:
         provider.play(scenario, task)
         about = for_terminal(f"{scenario.name}: {scenario.about}")
@@ -51,7 +48,3 @@ def run(args: argparse.Namespace) -> int:
         print(provider.address, flush=True)
         provider.wait()
     return 0
-
-
-def _stop(signum: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -37,12 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    import jinja2  # noqa: F401 - a missing kit is noticed before anything is written
+
     from fragmentlab.reports.frame.build import build_report, plan_report
 
-    # A cancelled job or a closed terminal ends like Ctrl-C, so that nothing outlives it; nohup still holds.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
     plan = plan_report(
         args.notebooks, [key for only in args.only for key in only.split(",")], args.parameters
     )

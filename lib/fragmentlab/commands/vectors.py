@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from fragmentlab.assembler import RuleSet
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.vector_check import Mismatch, check, unchecked
@@ -50,6 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check every file before the first vector runs, then print each disagreement, each file and a total."""
+    import jsonschema  # noqa: F401 - a missing kit is noticed before the first vector with a tool's schema
+
     rules = None if args.rules is None else find_rules(args.rules)
     files = [load_vectors(path) for path in vector_paths(args.paths)]
     reports = []
@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_files(files: list[VectorFile], rules: RuleSet | None) -> Iterator[_FileReport]:
+    from tqdm import tqdm
+
     total = sum(len(file.vectors) for file in files)
     with tqdm(total=total, unit=" vectors", disable=not sys.stderr.isatty(), leave=False) as bar:
         for file in files:
