@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from fragmentlab.assembler import Framing
 from fragmentlab.assembler.sse import Event, JSONLinesDecoder, SSEDecoder
@@ -13,6 +13,9 @@ from fragmentlab.assembler.sse import Event, JSONLinesDecoder, SSEDecoder
 DONE = b"data: [DONE]\n\n"
 """The event that marks the end of a response."""
 _BLOCK = 1 << 16
+_BOM = b"\xef\xbb\xbf"
+_LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_HEAD = re.compile(rb"(?:\xef\xbb\xbf)?([^:]*)(?:: ?|\Z)")
 _COMMENT = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n]):")
 _EVENT_LINE = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])data:[ \t]*(?:[\[{\"]|\[DONE\])")
 
@@ -66,3 +69,45 @@ def looks_like_events(body: bytes) -> bool:
 def has_comments(body: bytes) -> bool:
     """Return whether the event stream has comment lines, which servers send to keep a connection alive."""
     return _COMMENT.search(body) is not None
+
+
+class Line(NamedTuple):
+    """One line of a body: the field with its colon and blank as written, its value, and the line's end."""
+
+    head: bytes
+    value: bytes
+    end: bytes
+
+    @property
+    def name(self) -> bytes:
+        """The field's name; empty for a comment and a blank line, ``data`` for every line of JSON Lines."""
+        return self.head.removeprefix(_BOM).partition(b":")[0]
+
+
+def line_groups(body: bytes, framing: Framing) -> Iterator[list[Line]]:
+    """Yield the lines of a body event by event, each with the blank line that ends it.
+
+    All heads, values and ends joined are the body again.
+    """
+    group: list[Line] = []
+    for match in _LINE.finditer(body):
+        text, end = match.groups()
+        if not match[0]:
+            continue
+        if framing == "jsonl":
+            bom = _BOM if match.start() == 0 and text.startswith(_BOM) else b""
+            yield [Line(bom, text.removeprefix(bom), end)]
+            continue
+        head = _HEAD.match(text)
+        assert head is not None
+        group.append(Line(head[0], text[head.end() :], end))
+        if not text:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def data_of(group: Iterable[Line], framing: Framing) -> list[bytes]:
+    """Return the values of an event's data lines."""
+    return [line.value for line in group if framing == "jsonl" or line.name == b"data"]

@@ -15,14 +15,17 @@ from hypothesis import strategies as st
 from fragmentlab.assembler import assemble
 from fragmentlab.corpus.batches import open_batch, record_of, write_batch
 from fragmentlab.corpus.scrubbing.aliases import Aliases
+from fragmentlab.corpus.scrubbing.body import MAX_BYTES, scrub_body
+from fragmentlab.corpus.scrubbing.events import Replacements, scrub_event
 from fragmentlab.corpus.scrubbing.json_text import scrub_arguments
 from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable, verify
 from fragmentlab.corpus.scrubbing.text import fill_number
 from fragmentlab.corpus.streams import Stream, read_stream_file, stream_id
 from fragmentlab.corpus.synth.batch import SynthOptions, synthesize
 from fragmentlab.disclosure import NameAliases
+from fragmentlab.wire.events import DONE, body, event
+from tests.assembler.work import calls_made
 
-CAPTURED = Path(__file__).resolve().parents[4] / "shared" / "captured"
 PIECE = 4
 
 canaries = st.text("QZJVKqzjvk37é東🙂", min_size=PIECE, max_size=9)
@@ -329,11 +332,128 @@ def test_scrubbing_a_batch_twice_changes_nothing(tmp_path, command):
     assert "QZJV" not in (tmp_path / "once/batch.json").read_text()
 
 
-@pytest.mark.skipif(not CAPTURED.is_dir(), reason="the captured streams are not part of the checkout")
-def test_captured_streams_keep_their_outcomes():
+def reply(content: str, arguments: str) -> bytes:
+    """A response that says something and makes a call."""
+    value = chunk(arguments)
+    value["choices"][0]["delta"]["content"] = content
+    return body([value])
+
+
+@pytest.mark.parametrize(
+    "words", ["Meet Anna at 10.", "a b c d e f g h ", 'He said: \\"No\\"', "x\\n\\ty\\/z - 0.50"]
+)
+def test_nothing_is_left_of_words_and_their_lengths(words):
+    """Text of one size is one text: no blank, capital, digit or mark says where a word began or ended."""
+    arguments = json.dumps({"note": words.replace("\\", "_")})
+    texts = {
+        Scrubber().scrub(Stream("s", reply(words, arguments))).body for words in (words, "~" * len(words))
+    }
+    assert len(texts) == 1
+    sizes = {Scrubber().scrub(Stream("s", reply("w" * size, "{}"))).body for size in range(8, 16)}
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "scrubbed"),
+    [
+        ('{"a": "Tell \\"Jo\\" 7\\u00e9\\n"}', '{"k": "xxxxx\\nxx\\nxx\\u00e9\\n"}'),
+        ("I will look it up\nnow, Jo", "xxxxxxxxxxxxxxxxxxxxx, xx"),
+        ('{"a": tru', '{"k": tru'),
+        ('{"a": -12.', '{"k": -11.'),
+        ('{"a": "b\\u00', '{"k": "x\\u00'),
+        ('{"a": "b\\', '{"k": "x\\'),
+        ('{"a": 1} and more', '{"k": 1} xxxxxxxx'),
+    ],
+)
+def test_filler_is_fixed_by_class_and_what_breaks_the_text_stays(text, scrubbed):
+    """A reader sees structure, sizes and where a document was cut, and nothing else."""
+    assert re.sub('"[a-z]":', '"k":', scrub_arguments(text, Aliases())) == scrubbed
+
+
+def one_event(text: str) -> bytes:
+    return event(text) + DONE
+
+
+KNOBS = {
+    "short keys": lambda n: one_event("{" + ",".join(f'"//{chr(0x4E00 + i)}":1' for i in range(n)) + "}"),
+    "long keys": lambda n: one_event('{"' + "ab" * n + 'c":1}'),
+    "keys that begin one another": lambda n: one_event(
+        "{" + ",".join(f'"{"a" * (i % 100)}b{i}":1' for i in range(n)) + "}"
+    ),
+    "quotes": lambda n: one_event('"' * n),
+    "backslashes": lambda n: one_event('"' + "\\" * n),
+    "blanks": lambda n: one_event('"a"' + " " * n + "x"),
+    "events": lambda n: event({"choices": []}) * n,
+    "comments": lambda n: b": c\n" * n,
+    "data lines": lambda n: b"data: {\n" * n,
+    "fragments": lambda n: body([chunk("{ ")] * n),
+    "arguments": lambda n: body([chunk(json.dumps({"a": "x\n" * n}))]),
+    "IDs": lambda n: body([{"id": f"r{i}", "choices": []} for i in range(n)]),
+}
+
+
+@pytest.mark.parametrize("knob", KNOBS)
+def test_work_grows_with_the_input(knob):
+    """Twice and four times the input cost about twice and four times the calls."""
+    counts = [
+        calls_made(lambda size=size: scrub_body(KNOBS[knob](size), "sse", Replacements()))
+        for size in (500, 1000, 2000)
+    ]
+    assert counts[2] <= 4.4 * counts[0] + 200 and counts[1] <= 2.2 * counts[0] + 200
+
+
+@pytest.mark.parametrize("level", ['{"a":[', '{"a":"b","c":', '[{"index":7,"id":"x",', "]}"])
+def test_work_grows_with_broken_nesting(level):
+    """However deep a broken event is nested, a token costs the same."""
+    counts = [
+        calls_made(lambda size=size: list(scrub_event(level * size, Replacements(), {})))
+        for size in (500, 1000, 2000)
+    ]
+    assert counts[2] <= 4.4 * counts[0] and counts[1] <= 2.2 * counts[0]
+
+
+def test_a_form_has_as_many_placeholders_as_words():
+    """Keys with one character that can be replaced stay apart, however many there are."""
+    aliases = Aliases()
+    words = [f"/{chr(0x80 + number)}" for number in range(0x780)]
+    assert len({aliases.of("key", word) for word in words}) == len(words)
+
+
+@pytest.mark.parametrize(
+    ("stream", "why"),
+    [
+        (Stream("s", b"x" * (MAX_BYTES + 1)), "it is larger than 16 MiB"),
+        (Stream("s", b"data: [" + b"1," * 600 + b"\n\n"), "it holds more than 1,000 values"),
+        (Stream("s", b"\n" * 1001), "it holds more than 1,000 values"),
+        (Stream("s", DONE, tools=("a", 5)), "a known tool is neither a name nor an object with one"),
+    ],
+)
+def test_a_stream_past_the_budget_is_named_and_left_out(stream, why, monkeypatch):
+    """Work and memory are bounded, and the reason is counted."""
+    monkeypatch.setattr("fragmentlab.corpus.scrubbing.body.MAX_VALUES", 1000)
+    scrubber = Scrubber()
+    assert list(scrubber.scrub_all([stream])) == []
+    assert dict(scrubber.refused) == {why: 1}
+
+
+def test_a_schema_nested_too_deeply_is_named():
+    """A schema that no recursion can follow leaves the stream out, not the batch."""
+    schema: dict[str, Any] = {}
+    for _ in range(5000):
+        schema = {"items": schema}
+    scrubber = Scrubber()
+    assert list(scrubber.scrub_all([Stream("s", DONE, tools=({"name": "f", "schema": schema},))])) == []
+    assert dict(scrubber.refused) == {"the schema of a known tool is nested too deeply": 1}
+
+
+SHARED = Path(__file__).resolve().parents[4] / "shared"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded streams are not part of the checkout")
+def test_recorded_streams_keep_their_outcomes():
     """Each recorded stream, scrubbed, has the outcome of the original under every rule set."""
     scrubber = Scrubber()
-    streams = [read_stream_file(path) for path in sorted(CAPTURED.glob("*/*"))]
-    scrubbed = list(scrubber.scrub_all(streams))
+    paths = [*SHARED.glob("captured/*/*"), *SHARED.glob("local-captures/*/*")]
+    scrubbed = list(scrubber.scrub_all(map(read_stream_file, sorted(paths))))
     assert not scrubber.refused
-    assert len(scrubbed) == len(streams) > 200
+    assert len(scrubbed) == len(paths) > 300

@@ -1,130 +1,99 @@
-"""The lines of a body, rewritten one by one: same events, same line ends, nothing of what they said."""
+"""The lines of a body, rewritten event by event: same events, same line ends, nothing of what they said."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from fragmentlab.assembler import Framing, Limits
 from fragmentlab.assembler.chunks import is_complete
 from fragmentlab.corpus.scrubbing.events import KEPT_EVENT_TYPES, Pieces, Replacements, scrub_event
 from fragmentlab.corpus.scrubbing.fragments import FragmentTexts
 from fragmentlab.corpus.scrubbing.text import fill
+from fragmentlab.wire.events import Line, data_of, line_groups
 
-_LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
+MAX_BYTES = 16 << 20
+MAX_VALUES = 4_000_000
+"""The most lines and JSON tokens of one body: what a stream that passes every limit never has."""
+_FIELDS = (b"event", b"id", b"retry", b"data", b"")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_BOM = b"\xef\xbb\xbf"
 _EVENT_BYTES = Limits().event_bytes
 
 
-@dataclass(repr=False)
-class _Event:
-    """The lines of one event by number, and what their data says when joined."""
-
-    lines: list[int] = field(default_factory=list)
-    data: list[bytes] = field(default_factory=list)
-    kind: bytes | None = None
-    is_cut: bool = False
-
-    @property
-    def text(self) -> bytes:
-        return b"\n".join(self.data)
+class TooLarge(Exception):
+    """The body passes the budget; the message says which one."""
 
 
 def scrub_body(body: bytes, framing: Framing, replacements: Replacements) -> bytes:
-    """Rewrite a body; its bytes must be verified afterwards, since broken input can break in more ways than
-    one."""
-    bom = _BOM if body.startswith(_BOM) else b""
-    lines = [match.groups() for match in _LINE.finditer(body.removeprefix(_BOM)) if match[0]]
-    events = list(_sse_events(lines) if framing == "sse" else _jsonl_events(lines))
-    pieces = _pieces(events, replacements)
-    written = [_line(line) if framing == "sse" else b"" for line, _ in lines]
-    for number, event in enumerate(events):
-        _write_event(event, written, lines, replacements, pieces.get(number, {}), framing)
-    return bom + b"".join(text + end for text, (_, end) in zip(written, lines, strict=True))
+    """Rewrite a body; it must be verified afterwards, since broken input can break in more ways than one.
+
+    Raises TooLarge where the body passes MAX_BYTES or MAX_VALUES.
+    """
+    return b"".join(_Body(body, framing, replacements).written())
 
 
-def _sse_events(lines: list[tuple[bytes, ...]]) -> Iterator[_Event]:
-    event = _Event()
-    for number, (line, end) in enumerate(lines):
-        if not line:
-            yield event
-            event = _Event()
-        elif line.startswith(b"data:"):
-            event.lines.append(number)
-            event.data.append(_value(line))
-        elif line == b"data":
-            event.data.append(b"")
-            event.lines.append(number)
-        elif line.startswith(b"event:"):
-            event.kind = _value(line)
-        elif line == b"event":
-            event.kind = b""
-        event.is_cut = not end
-    yield event
+class _Body:
+    def __init__(self, body: bytes, framing: Framing, replacements: Replacements) -> None:
+        if len(body) > MAX_BYTES:
+            raise TooLarge(f"it is larger than {MAX_BYTES >> 20} MiB")
+        self._body, self._framing, self._replacements = body, framing, replacements
+        self._left = MAX_VALUES
+
+    def written(self) -> Iterator[bytes]:
+        """Yield the body, rewritten, in parts."""
+        pieces = self._pieces()
+        for number, group in enumerate(line_groups(self._body, self._framing)):
+            data = data_of(group, self._framing)
+            parts = iter(self._data(data, pieces.get(number, {})))
+            for line in group:
+                is_data = self._framing == "jsonl" or line.name == b"data"
+                yield line.head + next(parts) + line.end if is_data else _other_line(line)
+
+    def _spend(self, values: int) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise TooLarge(f"it holds more than {MAX_VALUES:,} values")
+
+    def _pieces(self) -> dict[int, Pieces]:
+        texts = FragmentTexts()
+        for number, group in enumerate(line_groups(self._body, self._framing)):
+            self._spend(len(group))
+            data = b"\n".join(data_of(group, self._framing))
+            kind = next((line.value for line in reversed(group) if line.name == b"event"), b"")
+            is_read = data and len(data) <= _EVENT_BYTES and kind not in (b"ping", b"error")
+            if is_read and (group[-1].end or is_complete(data)):
+                texts.take(number, data)
+        return dict(texts.replaced(self._replacements.words))
+
+    def _data(self, values: list[bytes], pieces: Pieces) -> list[bytes]:
+        """Return what stands in the place of an event's data, for each of its lines."""
+        if not values:
+            return []
+        text = b"\n".join(values).decode("utf-8", "surrogateescape")
+        if text.strip(" \t") == "[DONE]":
+            return values
+        written = []
+        for token in scrub_event(text, self._replacements, pieces):
+            self._spend(1)
+            written.append(token)
+        lines = "".join(written).split("\n")
+        return (
+            [_encoded(line) for line in lines] if len(lines) == len(values) else [_filled(v) for v in values]
+        )
 
 
-def _jsonl_events(lines: list[tuple[bytes, ...]]) -> Iterator[_Event]:
-    for number, (line, end) in enumerate(lines):
-        if line:
-            yield _Event([number], [line], None, not end)
-
-
-def _value(line: bytes) -> bytes:
-    value = line.partition(b":")[2]
-    return value[1:] if value.startswith(b" ") else value
-
-
-def _pieces(events: list[_Event], replacements: Replacements) -> dict[int, Pieces]:
-    texts = FragmentTexts()
-    for number, event in enumerate(events):
-        data = event.text
-        is_read = data and len(data) <= _EVENT_BYTES and event.kind not in (b"ping", b"error")
-        if is_read and (not event.is_cut or is_complete(data)):
-            texts.take(number, data)
-    return dict(texts.replaced(replacements.words))
-
-
-def _write_event(
-    event: _Event,
-    written: list[bytes],
-    lines: list[tuple[bytes, ...]],
-    replacements: Replacements,
-    pieces: Pieces,
-    framing: Framing,
-) -> None:
-    if not event.lines:
-        return
-    text = event.text.decode("utf-8", "surrogateescape")
-    if text.strip(" \t") == "[DONE]":
-        scrubbed = text
-    else:
-        scrubbed = scrub_event(text, replacements, pieces, stray_bytes=_SURROGATE.search(text) is not None)
-    parts = scrubbed.split("\n")
-    if len(parts) != len(event.lines):
-        parts = [fill(part.decode("utf-8", "surrogateescape"), stray_bytes=True) for part in event.data]
-    for number, value, part in zip(event.lines, event.data, parts, strict=True):
-        line = lines[number][0]
-        prefix = line[: len(line) - len(value)] if framing == "sse" else b""
-        written[number] = prefix + _encoded(part)
-
-
-def _line(line: bytes) -> bytes:
+def _other_line(line: Line) -> bytes:
     """Rewrite a line that holds no data: comments, types, IDs, fields of no meaning."""
-    if line in (b"data", b"event"):
-        return line
-    name, colon, value = line.partition(b":")
-    if name in (b"event", b"id", b"retry", b"data", b""):
-        text = _value(line).decode("utf-8", "surrogateescape")
-        if name == b"event" and text in KEPT_EVENT_TYPES:
-            return line
-        return name + colon + _filled(value)
-    return _filled(name) + colon + _filled(value)
+    if line.name == b"event" and line.value.decode("utf-8", "replace") in KEPT_EVENT_TYPES:
+        return b"".join(line)
+    name = line.name
+    head = line.head if name in _FIELDS else line.head.replace(name, _filled(name), 1)
+    return head + _filled(line.value) + line.end
 
 
 def _filled(data: bytes) -> bytes:
-    return _encoded(fill(data.decode("utf-8", "surrogateescape"), stray_bytes=True))
+    text = data.decode("utf-8", "surrogateescape")
+    return _encoded(fill(text, stray_bytes=True))
 
 
 def _encoded(text: str) -> bytes:

@@ -1,157 +1,138 @@
-"""One event's data, rewritten token by token: what the allow-list does not name by path and value is
-replaced."""
+"""One event's data, rewritten token by token: only paths and values on the allow-list stay."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
+from fragmentlab.assembler import Limits
 from fragmentlab.corpus.scrubbing.aliases import Aliases
-from fragmentlab.corpus.scrubbing.json_text import (
-    Token,
-    alias_string,
-    decoded,
-    inside,
-    scrub_arguments,
-    tokens,
-    with_inside,
-)
-from fragmentlab.corpus.scrubbing.text import fill, fill_index, fill_number, units, written_as
+from fragmentlab.corpus.scrubbing.json_text import Token, decoded, scrub_arguments, tokens, with_inside
+from fragmentlab.corpus.scrubbing.text import fill, fill_index, fill_number
 from fragmentlab.disclosure import NameAliases
+from fragmentlab.wire.fragments import Place
 
 _ALLOWED = json.loads(files(__package__).joinpath("allowed.json").read_bytes())
 KEPT_KEYS = frozenset(_ALLOWED["keys"])
 KEPT_EVENT_TYPES = frozenset(_ALLOWED["event_types"])
 KEPT_LICENCES = frozenset(_ALLOWED["licences"])
 _KEPT_VALUES = {
-    (parent, key): frozenset(values)
+    (parent, key): frozenset(value.lower() for value in values)
     for parent, keys in _ALLOWED["values"].items()
     for key, values in keys.items()
 }
 _STRAY = re.compile("[\udc80-\udcff]")
 _CHUNK_KIND = "chat.completion"
 _INDEXED = ("choices", "tool_calls")
+_DEEPEST_PIECE = 7
+_EVENT_CHARACTERS = Limits().event_bytes
 
-Path = tuple[str | int, ...]
-Pieces = Mapping[Path, str]
+Pieces = Mapping[Place, str]
 """Where a fragment's name or arguments stand in its chunk -> what to write there."""
 
 
 class Replacements:
-    """The placeholders of one batch: IDs, tool names and keys, and the shown names of providers and
-    models."""
+    """The placeholders of one batch, and the shown names of its providers and models."""
 
     def __init__(self) -> None:
         self.words = Aliases(KEPT_KEYS)
         self.names = NameAliases()
 
 
-def scrub_event(text: str, replacements: Replacements, pieces: Pieces, stray_bytes: bool) -> str:
-    """Rewrite the data of one event; never fails, broken JSON keeps what breaks it.
+def scrub_event(text: str, replacements: Replacements, pieces: Pieces) -> Iterator[str]:
+    """Rewrite the data of one event, token by token; broken JSON keeps what breaks it.
 
-    ``pieces`` holds what the fragments of a readable event get; ``stray_bytes`` says that surrogates of the
-    text stand for
-    bytes that are not UTF-8.
+    ``pieces`` holds what the fragments of a readable event get. Surrogates of the text stand for bytes that
+    are not UTF-8, and stay such bytes.
     """
-    writer = _Writer(replacements, pieces, stray_bytes)
-    return "".join(writer.write(token) for token in tokens(text))
+    writer = _Writer(replacements, pieces, len(text) > _EVENT_CHARACTERS)
+    return map(writer.write, tokens(text))
 
 
 class _Writer:
-    def __init__(self, replacements: Replacements, pieces: Pieces, stray_bytes: bool) -> None:
+    def __init__(self, replacements: Replacements, pieces: Pieces, keeps_size: bool) -> None:
         self._words = replacements.words
         self._names = replacements.names
         self._pieces = pieces
-        self._stray_bytes = stray_bytes
+        self._keeps_size = keeps_size
         self._path: list[str | int] = []
-        """Of the value that comes next; an open object's last item is its current key, an array's a
-        position."""
-        self._is_array: list[bool] = []
+        """Of the next value: the current key of each open object, the position in each open array."""
+        self._above: list[str] = [""]
+        """By level, the nearest key above the one that the value stands under."""
 
     def write(self, token: Token) -> str:
+        """Return the token as it leaves."""
         if token.kind == "mark":
             self._mark(token.text)
-            return token.text
-        if token.kind == "string":
-            return self._key(token) if token.is_key else self._string(token.text)
-        if token.kind == "number":
-            is_index = self._path and self._path[-1] == "index" and self._parent() in _INDEXED
+        elif token.kind == "string":
+            return self._key(token.text) if token.is_key else self._string(token.text)
+        elif token.kind == "number":
+            is_index = self._path and self._path[-1] == "index" and self._above[-1] in _INDEXED
             return fill_index(token.text) if is_index else fill_number(token.text)
-        return token.text if token.kind in ("blank", "word") else fill(token.text, self._stray_bytes)
+        elif token.kind == "other":
+            return fill(token.text, stray_bytes=True).replace(" ", "x")
+        return token.text
 
     def _mark(self, mark: str) -> None:
         if mark in "{[":
-            self._is_array.append(mark == "[")
+            key = self._path[-1] if self._path else ""
+            self._above.append(key if isinstance(key, str) else self._above[-1])
             self._path.append(0 if mark == "[" else "")
-        elif mark in "}]":
-            if self._is_array:
-                self._is_array.pop()
-                self._path.pop()
-        elif mark == "," and self._is_array and self._is_array[-1]:
-            self._path[-1] = int(self._path[-1]) + 1
+        elif mark in "}]" and self._path:
+            self._path.pop()
+            self._above.pop()
+        elif mark == "," and self._path and isinstance(place := self._path[-1], int):
+            self._path[-1] = place + 1
 
-    def _key(self, token: Token) -> str:
-        key = decoded(token.text)
-        if self._is_array and not self._is_array[-1]:
-            self._path[-1] = key if key is not None else ""
+    def _key(self, token: str) -> str:
+        key = decoded(token)
+        if self._path and isinstance(self._path[-1], str):
+            self._path[-1] = key or ""
         if key in KEPT_KEYS:
-            return token.text
-        if self._holds_stray_bytes(token.text):
-            return with_inside(token.text, lambda raw: fill(raw, True))
-        return alias_string(token.text, self._words, "key")
-
-    def _holds_stray_bytes(self, token: str) -> bool:
-        """Whether the token has bytes that are not UTF-8, which must stay such bytes."""
-        return self._stray_bytes and _STRAY.search(token) is not None
-
-    def _parent(self) -> str:
-        """The nearest key above the one that the value stands under."""
-        return next((step for step in reversed(self._path[:-1]) if isinstance(step, str)), "")
+            return token
+        if key is None or _STRAY.search(token):
+            return with_inside(token, _filled)
+        return _quoted(self._words.of("key", key), token)
 
     def _string(self, token: str) -> str:
         value = decoded(token)
         if value == "":
             return token
-        path = tuple(self._path)
-        key = path[-1] if path and isinstance(path[-1], str) else ""
-        if value is None or self._holds_stray_bytes(token):
-            return with_inside(token, lambda raw: fill(raw, self._stray_bytes))
-        if path in self._pieces:
-            return _rewritten(token, self._pieces[path])
+        if value is None or _STRAY.search(token):
+            return with_inside(token, _filled)
+        if self._pieces and len(self._path) <= _DEEPEST_PIECE:
+            piece = self._pieces.get(tuple(self._path))
+            if piece is not None:
+                return _quoted(piece, token)
+        key = self._path[-1] if self._path else ""
         if key == "arguments":
-            return _rewritten(token, scrub_arguments(value, self._words))
+            return _quoted(scrub_arguments(value, self._words), token)
         if key == "name":
-            return alias_string(token, self._words, "tool")
+            return _quoted(self._words.of("tool", value), token)
         if key == "id":
-            return alias_string(token, self._words, "call" if self._parent() == "tool_calls" else "response")
-        if key in ("model", "provider") and len(path) == 1:
-            return json.dumps(self._names.show(key, value), ensure_ascii=False)
-        return self._literal(token, value, key)
-
-    def _literal(self, token: str, value: str, key: str) -> str:
-        parent = self._parent()
-        kept = _KEPT_VALUES.get((parent, key), frozenset())
-        if value in kept or (parent == "tool_calls" and key == "type" and value.lower() == "function"):
+            kind = "call" if self._above[-1] == "tool_calls" else "response"
+            return _quoted(self._words.of(kind, value), token)
+        if key in ("model", "provider") and len(self._path) == 1:
+            return json.dumps(self._names.show(str(key), value), ensure_ascii=False)
+        if value.lower() in _KEPT_VALUES.get((self._above[-1], str(key)), ()):
             return token
         if key == "object" and value.startswith(_CHUNK_KIND) and len(self._path) == 1:
-            start = 1 + len(_CHUNK_KIND)
-            return token[:start] + fill(token[start:-1]) + token[-1]
-        return with_inside(token, fill)
+            return f'"{_CHUNK_KIND}{"x" * (len(value) - len(_CHUNK_KIND))}"'
+        if self._keeps_size:
+            return with_inside(token, _filled)
+        return f'"{"x" * (1 << (len(value).bit_length() - 1))}"'
 
 
-def _rewritten(token: str, text: str) -> str:
-    """Write ``text``, as many characters as the token's value, in the token's own forms."""
-    pieces = list(units(inside(token)))
-    if sum(len(unit.char) if unit.form != "halves" else 2 for unit in pieces) != len(text):
+def _filled(raw: str) -> str:
+    return fill(raw, stray_bytes=True)
+
+
+def _quoted(text: str, like: str) -> str:
+    """Write a string, all escaped where the original was, as it is sent by a server that escapes all."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
         return json.dumps(text)
-    body = "".join(_escaped(written_as(unit, char), char) for unit, char in zip(pieces, text, strict=True))
-    return f'"{body}"'
-
-
-def _escaped(written: str, char: str) -> str:
-    """Escape what may not stand plainly in a string, whatever form the original character had."""
-    if len(written) == 1 and (written in '"\\' or written < " " or "\ud800" <= written <= "\udfff"):
-        return json.dumps(char)[1:-1]
-    return written
+    return json.dumps(text, ensure_ascii=like.isascii())

@@ -1,28 +1,27 @@
-"""What the fragments of one response get for their names and arguments: replaced as one text, cut at the
-same borders."""
+"""What the fragments of one response say in names and arguments: replaced as one text, cut as before."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from fragmentlab.assembler import Limits
 from fragmentlab.assembler.chunks import Refused, decode_chunk
 from fragmentlab.assembler.proposal import join_surrogates
 from fragmentlab.corpus.scrubbing.aliases import Aliases
-from fragmentlab.corpus.scrubbing.events import Path
 from fragmentlab.corpus.scrubbing.json_text import scrub_arguments
 from fragmentlab.corpus.scrubbing.text import split_surrogates
+from fragmentlab.wire.fragments import Place, choices_of, function_of, places_of
 
-_MAX_INDEX = 127
 _LIMITS = Limits()
+_MAX_INDEX = 127
 
 
 @dataclass(repr=False)
 class _Text:
     """The pieces of one call's name or arguments: their places, as (event, path), and what they say."""
 
-    places: list[tuple[int, Path]] = field(default_factory=list)
+    places: list[tuple[int, Place]] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
 
 
@@ -33,57 +32,55 @@ class FragmentTexts:
     """
 
     def __init__(self) -> None:
-        self._names: dict[int, _Text] = {}
-        self._arguments: dict[int, _Text] = {}
+        self._texts: dict[tuple[str, int], _Text] = {}
         self._finished = False
         self._done = False
 
     def take(self, event: int, data: bytes) -> None:
         """Take the data of one event, the end marker included."""
-        if data.strip(b" \t") == b"[DONE]":
-            self._done = True
-            return
+        self._done = self._done or data.strip(b" \t") == b"[DONE]"
         if self._done:
             return
         try:
             chunk = decode_chunk(data, _LIMITS)
         except Refused:
             return
-        choices = chunk.get("choices")
-        if chunk.get("error") is None and isinstance(choices, list):
-            for number, choice in enumerate(choices):
-                self._choice(event, ("choices", number), choice)
-
-    def _choice(self, event: int, path: Path, choice: Any) -> None:
-        if not isinstance(choice, dict) or choice.get("index") not in (None, 0):
+        if chunk.get("error") is not None:
             return
-        delta = choice.get("delta")
-        fragments = delta.get("tool_calls") if isinstance(delta, dict) else None
-        if isinstance(fragments, list) and not self._finished:
-            for number, fragment in enumerate(fragments):
-                if isinstance(fragment, dict):
-                    self._fragment(event, (*path, "delta", "tool_calls", number, "function"), fragment)
-        reason = choice.get("finish_reason")
-        self._finished = self._finished or (reason is not None and reason != "")
+        if not self._finished:
+            for place, fragment in places_of(chunk):
+                is_first = chunk["choices"][place[1]].get("index") in (None, 0)
+                index = fragment.get("index")
+                if is_first and type(index) is int and 0 <= index <= _MAX_INDEX:
+                    self._fragment(event, (*place, "function"), index, function_of(fragment))
+        reasons = (choice.get("finish_reason") for choice in choices_of(chunk))
+        self._finished = self._finished or any(reason not in (None, "") for reason in reasons)
 
-    def _fragment(self, event: int, path: Path, fragment: dict[str, Any]) -> None:
-        index, function = fragment.get("index"), fragment.get("function")
-        if type(index) is not int or not 0 <= index <= _MAX_INDEX or not isinstance(function, dict):
-            return
-        for name, texts in (("name", self._names), ("arguments", self._arguments)):
+    def _fragment(self, event: int, place: Place, index: int, function: dict[str, object]) -> None:
+        for name in ("name", "arguments"):
             if isinstance(piece := function.get(name), str) and piece:
-                text = texts.setdefault(index, _Text())
-                text.places.append((event, (*path, name)))
+                text = self._texts.setdefault((name, index), _Text())
+                text.places.append((event, (*place, name)))
                 text.pieces.append(piece)
 
-    def replaced(self, words: Aliases) -> dict[int, dict[Path, str]]:
+    def replaced(self, words: Aliases) -> dict[int, dict[Place, str]]:
         """Return, by event, where to write what."""
-        written: dict[int, dict[Path, str]] = {}
-        for _, text in sorted(self._names.items()):
-            _spread(written, text, _alias_name(text.pieces, words))
-        for _, text in sorted(self._arguments.items()):
-            _spread(written, text, scrub_arguments("".join(text.pieces), words))
+        written: dict[int, dict[Place, str]] = {}
+        for (name, _), text in sorted(self._texts.items(), key=lambda item: (item[0][0] != "name", item[0])):
+            if name == "name":
+                whole = _alias_name(text.pieces, words)
+            else:
+                whole = scrub_arguments("".join(text.pieces), words)
+            for (event, place), piece in zip(text.places, _cut(whole, text.pieces), strict=True):
+                written.setdefault(event, {})[place] = piece
         return written
+
+
+def _cut(text: str, pieces: list[str]) -> Iterator[str]:
+    at = 0
+    for piece in pieces:
+        yield text[at : at + len(piece)]
+        at += len(piece)
 
 
 def _alias_name(pieces: list[str], words: Aliases) -> str:
@@ -99,15 +96,10 @@ def _alias_name(pieces: list[str], words: Aliases) -> str:
 
 def _in_halves(name: str, alias: str) -> str:
     """Write the alias with as many surrogate halves as the name, whose pairs stood in different pieces."""
-    written = ""
-    for char in alias:
-        is_pair = "\ud800" <= name[len(written)] <= "\udbff" and char > "\uffff"
-        written += "".join(split_surrogates(char)) if is_pair else char
-    return written
-
-
-def _spread(written: dict[int, dict[Path, str]], text: _Text, replacement: str) -> None:
+    written: list[str] = []
     at = 0
-    for (event, path), piece in zip(text.places, text.pieces, strict=True):
-        written.setdefault(event, {})[path] = replacement[at : at + len(piece)]
-        at += len(piece)
+    for char in alias:
+        is_pair = "\ud800" <= name[at] <= "\udbff" and char > "\uffff"
+        written.append("".join(split_surrogates(char)) if is_pair else char)
+        at += len(written[-1])
+    return "".join(written)

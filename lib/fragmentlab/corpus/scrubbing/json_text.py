@@ -1,5 +1,4 @@
-"""A lexer for text that should be JSON, and the replacement of argument text with it; broken text stays as
-broken."""
+"""Text that should be JSON, token by token; argument text scrubbed with it, broken text stays as broken."""
 
 from __future__ import annotations
 
@@ -17,15 +16,19 @@ _TOKEN = re.compile(
     |(?P<word>(?:true|false|null|NaN|-?Infinity)(?![0-9A-Za-z_])|\[DONE\])
     |(?P<mark>[{}\[\]:,])
     |(?P<number>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![0-9A-Za-z.+-]))
-    |(?P<other>[^ \t\r\n"{}\[\]:,])""",
+    |(?P<other>[^ \t\r\n"{}\[\]:,]++(?:[ \t\r\n]++[^ \t\r\n"{}\[\]:,]++)*+)""",
     re.VERBOSE | re.DOTALL,
 )
 _COLON_FOLLOWS = re.compile(r"[ \t\r\n]*+:")
+_BLANK = re.compile("[ \t\r\n]")
+_CUT_ESCAPE = re.compile(r"((?:[^\\]|\\(?:[^u]|u[0-9a-fA-F]{4}))*+)(\\(?:u[0-9a-fA-F]{0,3})?)", re.DOTALL)
+_CUT_WORD = re.compile(r"t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?")
+_CUT_NUMBER = re.compile(r"-|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]*+)?")
 
 
 class Token(NamedTuple):
-    """A piece of the text: ``kind`` is blank, string, mark, number, word or other; a key is a string with a
-    colon after it."""
+    """A piece of the text: ``kind`` is blank, string, mark, number, word or other; a string with a colon
+    after it is a key."""
 
     kind: str
     text: str
@@ -40,11 +43,6 @@ def tokens(text: str) -> Iterator[Token]:
         yield Token(kind, match[0], is_key)
 
 
-def inside(token: str) -> str:
-    """Return what stands between a string's quotes, the last of which may be missing."""
-    return token[1:-1] if len(token) > 1 and token.endswith('"') and decoded(token) is not None else token[1:]
-
-
 def decoded(token: str) -> str | None:
     """Return the value of a string token, None where it is broken."""
     try:
@@ -55,23 +53,10 @@ def decoded(token: str) -> str | None:
 
 
 def with_inside(token: str, replace: Callable[[str], str]) -> str:
-    """Replace what stands between the quotes."""
-    content = inside(token)
-    return token[0] + replace(content) + token[1 + len(content) :]
-
-
-def alias_string(token: str, aliases: Aliases, kind: str) -> str:
-    """Replace a word by its placeholder, written character for character in the form of the original; a
-    broken word by filler, as a placeholder could mend its escapes."""
-    if decoded(token) is None:
-        return with_inside(token, fill)
-    pieces = list(units(inside(token)))
-    word = "".join(unit.char for unit in pieces)
-    alias = aliases.of(kind, word)
-    if len(alias) != len(pieces):
-        return json.dumps(alias)
-    body = "".join(written_as(unit, char) for unit, char in zip(pieces, alias, strict=True))
-    return token[0] + body + token[1 + len(inside(token)) :]
+    """Replace what stands between a string's quotes, the last of which may be missing."""
+    closed = len(token) > 1 and token.endswith('"') and decoded(token) is not None
+    inside = token[1:-1] if closed else token[1:]
+    return token[0] + replace(inside) + token[1 + len(inside) :]
 
 
 def scrub_arguments(text: str, aliases: Aliases) -> str:
@@ -80,15 +65,39 @@ def scrub_arguments(text: str, aliases: Aliases) -> str:
     Valid JSON stays valid, with the same structure, duplicate keys, escapes and sizes; anything else keeps
     what breaks it.
     """
-    written = []
-    for token in tokens(text):
-        if token.kind == "string":
-            written.append(
-                alias_string(token.text, aliases, "key") if token.is_key else with_inside(token.text, fill)
-            )
-        elif token.kind == "number":
-            written.append(fill_number(token.text))
-        else:
-            written.append(fill(token.text) if token.kind == "other" else token.text)
-    scrubbed = "".join(written)
-    return scrubbed if len(scrubbed) == len(text) else fill(text)
+    return "".join(_scrubbed(token, aliases) for token in tokens(text))
+
+
+def _scrubbed(token: Token, aliases: Aliases) -> str:
+    text = token.text
+    if token.kind == "number":
+        return fill_number(text)
+    if token.kind == "other":
+        return _other(text)
+    if token.kind != "string":
+        return text
+    if token.is_key and decoded(text) is not None:
+        return with_inside(text, lambda raw: _key(raw, aliases))
+    return with_inside(text, _value)
+
+
+def _key(raw: str, aliases: Aliases) -> str:
+    """Write a key's placeholder with the escapes that the key has."""
+    parts = list(units(raw))
+    alias = aliases.of("key", "".join(unit.char for unit in parts))
+    return "".join(written_as(unit, char) for unit, char in zip(parts, alias, strict=True))
+
+
+def _value(raw: str) -> str:
+    """Fill a string; an escape that the end of the text cut stays one."""
+    cut = _CUT_ESCAPE.fullmatch(raw)
+    return fill(cut[1]) + re.sub("[0-9a-fA-F]", "0", cut[2]) if cut else fill(raw)
+
+
+def _other(text: str) -> str:
+    """Fill what is no JSON; a literal that the end of the text may have cut stays one."""
+    if _CUT_WORD.fullmatch(text):
+        return text
+    if _CUT_NUMBER.fullmatch(text):
+        return re.sub("[1-9]", "1", text)
+    return _BLANK.sub("x", fill(text))

@@ -1,6 +1,6 @@
 """Streams without their content: the same outcome, faults, timeline and shape, and nothing of what was said.
 
-Everything is replaced unless its path and value are on the allow-list (scrub-allowed.json). Each scrubbed
+Everything is replaced unless its path and value are on the allow-list (allowed.json). Each scrubbed
 stream is proven on the spot: what the assembler says of it, diagnosing, must be what it says of the original.
 """
 
@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from fragmentlab.assembler import SHIPPED, Result, assemble
-from fragmentlab.corpus.scrubbing.body import scrub_body
+from fragmentlab.assembler import SHIPPED, Result
+from fragmentlab.corpus.scrubbing.aliases import NoPlaceholder
+from fragmentlab.corpus.scrubbing.body import TooLarge, scrub_body
 from fragmentlab.corpus.scrubbing.events import Replacements
 from fragmentlab.corpus.scrubbing.tool_schema import scrub_schema
 from fragmentlab.corpus.streams import Stream, own_id, stream_id
+from fragmentlab.errors import InputError
 
 _PAIR = re.compile(r"pair-[0-9]{1,9}")
 _TIMELINE_INDICES = range(-1, 128)
@@ -46,8 +48,15 @@ class Scrubber:
 
     def scrub(self, stream: Stream) -> Stream:
         """Return the stream scrubbed, or raise Unscrubbable."""
-        tools = None if stream.tools is None else tuple(self._tool(tool) for tool in stream.tools)
-        body = scrub_body(stream.body, stream.framing, self._replacements)
+        try:
+            tools = None if stream.tools is None else tuple(self._tool(tool) for tool in stream.tools)
+            body = scrub_body(stream.body, stream.framing, self._replacements)
+        except TooLarge as error:
+            raise Unscrubbable(str(error)) from None
+        except NoPlaceholder:
+            raise Unscrubbable("its batch has more short words of one form than placeholders") from None
+        except RecursionError:
+            raise Unscrubbable("the schema of a known tool is nested too deeply") from None
         names = self._replacements.names
         scrubbed = replace(
             stream,
@@ -89,20 +98,13 @@ def verify(original: Stream, scrubbed: Stream) -> None:
     if original.framing != scrubbed.framing:
         raise Unscrubbable("the framing differs")
     for rules in SHIPPED:
-        before, after = (_facts(_diagnosed(stream, rules)) for stream in (original, scrubbed))
+        try:
+            before, after = (_facts(s.assemble(rules, diagnose=True)) for s in (original, scrubbed))
+        except InputError as error:
+            raise Unscrubbable(str(error)) from None
         for name, value in before.items():
             if after[name] != value:
                 raise Unscrubbable(f"the {name} would differ")
-
-
-def _diagnosed(stream: Stream, rules: str) -> Result:
-    tools: Any = stream.tools
-    try:
-        return assemble(
-            stream.body, rules=rules, tools=tools, framing=stream.framing, end=stream.end, diagnose=True
-        )
-    except ValueError:
-        raise Unscrubbable("a known tool has no usable schema") from None
 
 
 def _facts(result: Result) -> dict[str, Any]:
