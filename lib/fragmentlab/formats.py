@@ -19,16 +19,22 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from fragmentlab.errors import InputError
 
 SCHEMAS = {
+    "answer": "fragmentlab.subjects.answer:Answer",
     "expectations": "fragmentlab.qualification.comparing.expectations:Expectations",
+    "imported-log": "fragmentlab.qualification.runs.imported:LogLine",
+    "ledger": "fragmentlab.qualification.runs.ledger:Entry",
     "policy": "fragmentlab.runtime.policy:Policy",
+    "run": "fragmentlab.qualification.runs.run_files:RunFile",
     "vectors": "fragmentlab.corpus.vectors:VectorDocument",
 }
 """Name of a format -> the Struct that declares it, as ``module:name``; its JSON Schema is
 ``data/schemas/NAME.schema.json``."""
+SHA256 = Meta(pattern="^[0-9a-f]{64}$", description="A SHA-256, in hex.")
 _LONGEST_INTEGER = 4000
 _T = TypeVar("_T")
 # These messages of msgspec quote what was read, or a pattern; the others name types, bounds and our fields.
@@ -82,6 +88,11 @@ def decode(data: bytes | str, kind: type[_T], where: str) -> _T:
     if twice:
         raise InputError(f"{where}: an object holds a key twice")
     return made
+
+
+def canonical(value: object) -> str:
+    """Return a value as JSON text, the same text for the same value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def json_schema(name: str) -> dict[str, Any]:

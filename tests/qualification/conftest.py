@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fragmentlab.qualification.runs.opened import Run, open_run
 from fragmentlab.qualification.runs.record import record_run
+from fragmentlab.qualification.runs.run_files import Run, open_run
 from fragmentlab.subjects.choose import Choice
 
 

@@ -13,13 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, get_args
 
 from fragmentlab.assembler.categories import CATEGORIES
 
 SCHEMA = "fragmentlab-rules-v1"
-IDENTITIES = ("absent", "empty", "established")
-INCOMING_KINDS = ("omitted", "null", "empty_string", "string", "number", "boolean", "array", "object")
+Identity = Literal["absent", "empty", "established"]
+IDENTITIES: tuple[Identity, ...] = get_args(Identity)
+IncomingKind = Literal["omitted", "null", "empty_string", "string", "number", "boolean", "array", "object"]
+INCOMING_KINDS: tuple[IncomingKind, ...] = get_args(IncomingKind)
 COLUMNS = (
     "omitted", "null", "empty_string", "same_string", "other_string", "number", "boolean", "array", "object",
 )  # fmt: skip

@@ -37,17 +37,21 @@ def run(args: argparse.Namespace) -> int:
     """Print the verdict, write the files asked for, and exit 1 on regression."""
     from fragmentlab.qualification.comparing.comparison import compare_runs
     from fragmentlab.qualification.comparing.expectations import load_expectations, proposal
-    from fragmentlab.qualification.comparing.present import to_junit, to_markdown, to_text
     from fragmentlab.qualification.comparing.verdict import verdict_of
-    from fragmentlab.qualification.runs.opened import find_run, runs_folders
+    from fragmentlab.qualification.comparing.verdict_texts import (
+        verdict_junit,
+        verdict_markdown,
+        verdict_text,
+    )
+    from fragmentlab.qualification.runs.run_files import find_run, runs_folders
 
     declarations = load_expectations(path) if (path := _expectations(args.expectations)) else []
     folders = runs_folders(args.runs)
     base, target = find_run(args.base, folders), find_run(args.target, folders)
     comparison = compare_runs(base, target, [name for name in args.batches.split(",") if name])
     verdict = verdict_of(comparison, declarations)
-    print(to_text(verdict))
-    for option, text in ((args.junit, to_junit), (args.markdown, to_markdown)):
+    print(verdict_text(verdict))
+    for option, text in ((args.junit, verdict_junit), (args.markdown, verdict_markdown)):
         if option:
             _write(option, text(verdict))
     if args.propose:

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from fragmentlab.qualification.note import to_html, to_markdown
     from fragmentlab.qualification.note_facts import make_note
     from fragmentlab.qualification.runs.ledger import LEDGER
-    from fragmentlab.qualification.runs.opened import list_runs, runs_folders
+    from fragmentlab.qualification.runs.run_files import list_runs, runs_folders
 
     revision = check_label(args.revision, "the revision label")
     folders = [folder for folder in runs_folders(args.runs) if args.runs or (folder / LEDGER).exists()]

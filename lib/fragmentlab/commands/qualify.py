@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
     """Record the run and print its folder as the last line."""
     from pathlib import Path
 
-    from fragmentlab.qualification.runs.opened import open_run
     from fragmentlab.qualification.runs.record import record_run
+    from fragmentlab.qualification.runs.run_files import open_run
 
     try:
         folder = record_run(

@@ -14,9 +14,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of docs/design.md, section 8."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list the recorded runs")
-    _add_runs(listing, "runs, then data/runs")
+    _add_runs(listing)
     verify = actions.add_parser("verify", help="prove that no run was altered, dropped or added")
-    _add_runs(verify, "each of runs and data/runs that exists")
+    _add_runs(verify)
     verify.add_argument("--head", metavar="HASH", help="the hash that the ledger must end with")
     take = actions.add_parser("import", help="take outcomes that a gateway logged, as evidence `imported`")
     take.add_argument("log", metavar="LOG", help="JSON Lines: stream or task, time, outcome, category")
@@ -24,9 +24,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     take.add_argument("--runs", metavar="DIR", default="runs", help="folder of runs (default: runs)")
 
 
-def _add_runs(parser: argparse.ArgumentParser, default: str) -> None:
+def _add_runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--runs", metavar="DIR", action="append", help=f"folder of runs; may be repeated (default: {default})"
+        "--runs",
+        metavar="DIR",
+        action="append",
+        help="folder of runs; may be repeated (default: runs, then the kit's own)",
     )
 
 
@@ -34,22 +37,18 @@ def run(args: argparse.Namespace) -> int:
     """Run one action: 1 where verification found a problem."""
     if args.action == "import":
         return _import(args)
-    from fragmentlab.qualification.runs.opened import runs_folders
+    from fragmentlab.qualification.runs.run_files import runs_folders
 
-    folders = runs_folders(args.runs, here=args.action == "verify")
-    if not folders:
-        raise InputError(
-            "no folder of runs here; record one with `fragmentlab qualify`, or name it with --runs"
-        )
-    return _list(folders) if args.action == "list" else _verify(folders, args.head)
+    folders = runs_folders(args.runs)
+    return _list(folders, bool(args.runs)) if args.action == "list" else _verify(folders, args.head)
 
 
-def _list(folders: list[Path]) -> int:
+def _list(folders: list[Path], all_of_them: bool) -> int:
     from fragmentlab.qualification.runs.ledger import LEDGER
-    from fragmentlab.qualification.runs.opened import list_runs
+    from fragmentlab.qualification.runs.run_files import list_runs
 
     for folder in folders:
-        if not (folder / LEDGER).exists() and len(folders) > 1:
+        if not all_of_them and not (folder / LEDGER).exists():
             continue
         for recorded in list_runs(folder):
             counts = recorded.header["counts"]
@@ -60,33 +59,27 @@ def _list(folders: list[Path]) -> int:
 
 def _verify(folders: list[Path], head: str | None) -> int:
     from fragmentlab.qualification.runs.verify import verify_runs
-    from fragmentlab.qualification.runs.writer import leftovers
 
     if head is not None and len(folders) > 1:
         raise InputError("--head belongs to one ledger; name its folder with --runs")
-    problems = 0
+    failed = False
     for folder in folders:
         found = verify_runs(folder, head)
         shown = for_terminal(str(folder))
         for problem in found.problems:
-            print(f"{shown}: {problem}")
+            print(f"{shown}: {for_terminal(problem)}")
         for note in found.notes:
-            print(f"{shown}: note: {note}", file=sys.stderr)
+            print(f"{shown}: note: {for_terminal(note)}", file=sys.stderr)
         if not found.problems:
-            for path in leftovers(folder):
-                print(
-                    f"{shown}: note: left by an interrupted run: {for_terminal(path.name)}", file=sys.stderr
-                )
-            print(f"{shown}: {len(found.entries)} runs, all as recorded; head {found.head or 'none'}")
-        problems += len(found.problems)
-    return 1 if problems else 0
+            print(f"{shown}: {len(found.entries)} runs, all as recorded; head {found.head}")
+        failed = failed or bool(found.problems)
+    return 1 if failed else 0
 
 
 def _import(args: argparse.Namespace) -> int:
     from fragmentlab.qualification.runs.imported import import_log
 
-    folder = import_log(Path(args.log), args.revision, Path(args.runs), say=_say)
-    print(folder)
+    print(import_log(Path(args.log), args.revision, Path(args.runs), say=_say))
     return 0
 
 

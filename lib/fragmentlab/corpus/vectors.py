@@ -5,6 +5,7 @@ Source: docs/design.md, section 7.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -18,7 +19,8 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, UnsetType
 
-from fragmentlab.assembler import CATEGORIES, IDENTITIES, INCOMING_KINDS, LIMIT_ENTRIES, End, Limits, Tools
+from fragmentlab.assembler import CATEGORIES, LIMIT_ENTRIES, End, Limits, Tools
+from fragmentlab.assembler.rules import Identity, IncomingKind
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
 from fragmentlab.files import find_path, read_bytes, reason
@@ -76,17 +78,11 @@ class ExpectedCall(StrictStruct, frozen=True):
 class ExpectedDiagnostic(StrictStruct, frozen=True, omit_defaults=True):
     """Facts that the first fault must have."""
 
-    incoming_kind: Annotated[str, Meta(extra_json_schema={"enum": list(INCOMING_KINDS)})] | UnsetType = UNSET
-    previous_identity: Annotated[str, Meta(extra_json_schema={"enum": list(IDENTITIES)})] | UnsetType = UNSET
+    incoming_kind: IncomingKind | UnsetType = UNSET
+    previous_identity: Identity | UnsetType = UNSET
     incoming_empty: (
         Annotated[bool, Meta(description="Whether the incoming ID was the empty string.")] | UnsetType
     ) = UNSET
-
-    def __post_init__(self) -> None:
-        if self.incoming_kind not in (UNSET, *INCOMING_KINDS):
-            raise ValueError(f"incoming_kind must be one of {', '.join(INCOMING_KINDS)}")
-        if self.previous_identity not in (UNSET, *IDENTITIES):
-            raise ValueError(f"previous_identity must be one of {', '.join(IDENTITIES)}")
 
 
 class Accepted(StrictStruct, frozen=True, tag_field="outcome", tag="accepted"):
@@ -204,6 +200,7 @@ class VectorFile:
     """A checked vector file: ``notes`` explains each flag; at least one vector, their ids unique."""
 
     path: Path
+    sha256: str
     notes: Mapping[str, Flag]
     vectors: tuple[Vector, ...]
 
@@ -282,7 +279,7 @@ def load_vectors(path: str | Path) -> VectorFile:
             entry.source,
             entry.comment,
         )
-    return VectorFile(path, document.notes, tuple(made.values()))
+    return VectorFile(path, hashlib.sha256(text).hexdigest(), document.notes, tuple(made.values()))
 
 
 def vector_paths(paths: Sequence[str | Path]) -> list[Path]:

@@ -11,8 +11,8 @@ from fragmentlab.assembler import COMPOUND
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.comparing.comparison import state_of
 from fragmentlab.qualification.comparing.verdict import streams
-from fragmentlab.qualification.runs.opened import Run
 from fragmentlab.qualification.runs.rows import Row
+from fragmentlab.qualification.runs.run_files import Run
 from fragmentlab.subjects import FAILED
 
 CITED = 5

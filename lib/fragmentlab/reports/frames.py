@@ -37,7 +37,7 @@ from fragmentlab.disclosure import KINDS, NameAliases, refuse_private, shown_nam
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
 from fragmentlab.qualification.runs.ledger import LEDGER
-from fragmentlab.qualification.runs.opened import Run, find_run, list_runs, runs_folders
+from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs, runs_folders
 from fragmentlab.subjects.answer import STAGES
 from fragmentlab.subjects.interface import FAILED, FAILURES, UNLISTED, UNNAMED
 from fragmentlab.wire.observing import observe

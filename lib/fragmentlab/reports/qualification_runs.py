@@ -21,11 +21,11 @@ from fragmentlab.qualification.comparing.comparison import (
     state_of,
 )
 from fragmentlab.qualification.comparing.expectations import load_expectations
-from fragmentlab.qualification.comparing.present import KIT_WAS_TESTED, move_of, place_of, summary
 from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
+from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED, move_of, place_of, summary
 from fragmentlab.qualification.note_facts import EVIDENCE, null_sentence
-from fragmentlab.qualification.runs.opened import Run, find_run, list_runs
 from fragmentlab.qualification.runs.rows import Row
+from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, ResultDoesNotHold, conclude
 from fragmentlab.reports.show.runs_charts import (

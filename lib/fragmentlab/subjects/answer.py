@@ -1,13 +1,16 @@
-"""A command's answer: the object that ``assemble --json --reveal`` prints, read strictly and reduced to
-bounded facts."""
+"""A command's answer: what ``assemble --json --reveal`` prints, read and reduced to bounded facts."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 from fragmentlab.assembler import CATEGORIES, IDENTITIES, INCOMING_KINDS, Fault
+from fragmentlab.errors import InputError
+from fragmentlab.formats import decode
 from fragmentlab.subjects.interface import FAILED, UNLISTED, UNNAMED, Observation, RawCall
 
 STAGES = frozenset(category.stage for category in CATEGORIES.values())
@@ -23,8 +26,43 @@ _CLOSED: Mapping[str, tuple[object, ...]] = {
 }
 
 
-class Garbage(Exception):
-    """The answer is not what was asked for; holds nothing of it."""
+class AnswerCall(msgspec.Struct, frozen=True):
+    """One call of an accepted stream; without index, its position counts."""
+
+    id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    index: int | None = None
+
+
+class AnswerFault(msgspec.Struct, frozen=True):
+    """One fault; values outside the closed vocabularies, and ordinals below 1, are ignored."""
+
+    category: Any = None
+    stage: Any = None
+    event: Any = None
+    fragment: Any = None
+    call: Any = None
+    incoming_kind: Any = None
+    incoming_empty: Any = None
+    had_id: Any = None
+    previous_identity: Any = None
+    next_identity: Any = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a subject says of one stream. Other fields are ignored, and nothing raw is kept."""
+
+    outcome: Literal["accepted", "rejected", "no_calls"]
+    category: Annotated[Any, Meta(description="Of a rejection: the kit's, or one declared.")] = None
+    faults: Annotated[
+        tuple[AnswerFault, ...] | None, Meta(description="Of a rejection: every fault, the primary first.")
+    ] = None
+    calls: Annotated[tuple[AnswerCall, ...] | None, Meta(description="Of an accepted stream.")] = None
+
+    def __post_init__(self) -> None:
+        if self.outcome == "accepted" and not self.calls:
+            raise ValueError("an accepted stream has at least one call")
 
 
 def failed(category: str, seconds: float) -> Observation:
@@ -35,56 +73,29 @@ def failed(category: str, seconds: float) -> Observation:
 def read_answer(output: bytes, seconds: float, categories: frozenset[str]) -> Observation:
     """Turn an answer into an observation; ``categories`` are those declared beside the kit's own.
 
-    Anything that is not the asked-for object is ``subject.garbage``. Of the faults only values of closed
+    Anything that is not the object asked for is ``subject.garbage``. Of the faults only values of closed
     vocabularies and ordinals are taken; a category that nobody declared is replaced.
     """
     try:
-        answer = json.loads(output, object_pairs_hook=_once)
-        return _observation(answer, seconds, categories)
-    except (Garbage, ValueError, RecursionError):
+        answer = decode(output, Answer, "the answer")
+    except InputError:
         return failed("subject.garbage", seconds)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Which of two values another reader would take is not known.
-    if len(dict(pairs)) != len(pairs):
-        raise Garbage
-    return dict(pairs)
-
-
-def _observation(answer: Any, seconds: float, categories: frozenset[str]) -> Observation:
-    if not isinstance(answer, dict):
-        raise Garbage
-    outcome, faults = answer.get("outcome"), answer.get("faults") or []
-    if outcome not in ("accepted", "rejected", "no_calls") or not isinstance(faults, list):
-        raise Garbage
-    if outcome == "accepted":
-        return Observation(outcome, calls=_calls(answer.get("calls")), seconds=seconds)
-    if outcome == "no_calls":
-        return Observation(outcome, seconds=seconds)
-    category = _category(answer.get("category"), categories)
-    listed = tuple(_fault(fault, categories) for fault in faults[:_MAX_FAULTS])
+    if answer.outcome == "accepted":
+        return Observation(answer.outcome, calls=_calls(answer.calls or ()), seconds=seconds)
+    if answer.outcome == "no_calls":
+        return Observation(answer.outcome, seconds=seconds)
+    category = _category(answer.category, categories)
+    faults = tuple(_fault(fault, categories) for fault in (answer.faults or ())[:_MAX_FAULTS])
     # A subject may name only its category; the primary fault is listed in any case, and first.
-    if not listed or listed[0].category != category:
-        listed = (Fault(category, _stage(category, None)), *listed)
-    return Observation(outcome, category, listed, seconds=seconds)
+    if not faults or faults[0].category != category:
+        faults = (Fault(category, _stage(category, None)), *faults)
+    return Observation(answer.outcome, category, faults, seconds=seconds)
 
 
-def _calls(calls: Any) -> tuple[RawCall, ...]:
-    if not isinstance(calls, list) or not calls:
-        raise Garbage
-    made: list[tuple[int, RawCall]] = []
-    for position, call in enumerate(calls):
-        if not isinstance(call, dict):
-            raise Garbage
-        raw = (call.get("id"), call.get("name"), call.get("arguments"))
-        if not all(value is None or isinstance(value, str) for value in raw):
-            raise Garbage
-        index = call.get("index", position)
-        if type(index) is not int:
-            raise Garbage
-        made.append((index, (raw[0] or "", raw[1] or "", raw[2] or "")))
-    return tuple(raw for _, raw in sorted(made, key=lambda item: item[0]))
+def _calls(calls: tuple[AnswerCall, ...]) -> tuple[RawCall, ...]:
+    placed = enumerate(calls)
+    ordered = sorted(placed, key=lambda item: item[0] if item[1].index is None else item[1].index)
+    return tuple((call.id or "", call.name or "", call.arguments or "") for _, call in ordered)
 
 
 def _category(value: Any, declared: frozenset[str]) -> str:
@@ -99,13 +110,11 @@ def _stage(category: str, value: Any) -> str:
     return CATEGORIES[category].stage if category in CATEGORIES else "unknown"
 
 
-def _fault(value: Any, categories: frozenset[str]) -> Fault:
-    if not isinstance(value, dict):
-        raise Garbage
-    category = _category(value.get("category"), categories)
-    ordinals = {name: _ordinal(value.get(name)) for name in ("event", "fragment", "call")}
-    closed = {name: _closed(value.get(name), allowed) for name, allowed in _CLOSED.items()}
-    return Fault(category, _stage(category, value.get("stage")), **ordinals, **closed)  # type: ignore[arg-type]
+def _fault(fault: AnswerFault, categories: frozenset[str]) -> Fault:
+    category = _category(fault.category, categories)
+    ordinals = {name: _ordinal(getattr(fault, name)) for name in ("event", "fragment", "call")}
+    closed = {name: _closed(getattr(fault, name), allowed) for name, allowed in _CLOSED.items()}
+    return Fault(category, _stage(category, fault.stage), **ordinals, **closed)  # type: ignore[arg-type]
 
 
 def _ordinal(value: Any) -> int | None:

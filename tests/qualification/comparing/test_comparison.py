@@ -18,10 +18,10 @@ from fragmentlab.files import data_folder
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.comparing.comparison import acceptance_interval, compare_runs, paired_p
 from fragmentlab.qualification.comparing.expectations import load_expectations, proposal
-from fragmentlab.qualification.comparing.present import to_junit, to_markdown, to_text
 from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
-from fragmentlab.qualification.runs.opened import Run, open_run
+from fragmentlab.qualification.comparing.verdict_texts import verdict_junit, verdict_markdown, verdict_text
 from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS
+from fragmentlab.qualification.runs.run_files import Run, find_run, open_run
 from fragmentlab.qualification.runs.writer import RunWriter
 from fragmentlab.subjects.choose import Choice
 
@@ -49,8 +49,14 @@ def made(tmp_path: Path) -> Callable[..., Run]:
         nonlocal count
         count += 1
         subject = {"kind": "command", "name": "a command"}
-        entries = [{"name": name, "sha256": sha256} for name, sha256 in sources]
-        header = {"revision": f"r{count}", "subject": subject, "sources": entries}
+        facts = {"kind": "batch", "evidence": "controlled", "declared": "controlled", "count": 1}
+        entries = [{"name": name, "sha256": sha256 * 64, **facts} for name, sha256 in sources]
+        header = {
+            "revision": f"r{count}",
+            "subject": subject,
+            "reconstruction": None,
+            "sources": entries,
+        }
         with RunWriter(tmp_path / "made", header) as writer:
             for row in rows:
                 faults = []
@@ -367,7 +373,7 @@ def test_a_gateway_behind_exec_is_judged_right_and_broken(record: Record, change
     target = record(Choice(command=(sys.executable, "-c", script), long_lived=True))
     verdict = verdict_of(compare_runs(base, target))
     assert verdict.kind == kind
-    for text in (to_text(verdict), to_markdown(verdict), to_junit(verdict)):
+    for text in (verdict_text(verdict), verdict_markdown(verdict), verdict_junit(verdict)):
         assert "CANARY" not in text
 
 
@@ -379,7 +385,7 @@ def test_junit_is_well_formed_whatever_a_reviewer_wrote(made: Callable[..., Run]
     comparison = compare_runs(
         made(_row("s", CONFLICT), _row("t", CONFLICT)), made(_row("s", "accepted"), _row("t", "accepted"))
     )
-    root = ET.fromstring(to_junit(verdict_of(comparison, declared)))
+    root = ET.fromstring(verdict_junit(verdict_of(comparison, declared)))
     assert root.find(".//skipped").get("message").endswith(r"\x1b[2J<b>\x00&")  # type: ignore[union-attr]
     assert [suite.get("failures") for suite in root] == ["1"]
 
@@ -393,27 +399,38 @@ def test_small_numbers_are_tested_exactly() -> None:
     assert acceptance_interval(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
 
 
-def test_runs_are_found_by_label_id_or_folder(recorded: Path, tmp_path: Path) -> None:
-    """A copy of a run without its ledger can still be compared."""
-    from fragmentlab.qualification.runs.opened import find_run
-
+def test_runs_are_found_by_label_id_or_path(recorded: Path) -> None:
+    """All three lead to the same run."""
     by_label = find_run("first", [recorded])
-    copied = shutil.copytree(by_label.folder, tmp_path / "downloaded")
-    ids = {find_run(name, [recorded]).header["started"] for name in ("first", by_label.id, str(copied))}
-    assert len(ids) == 1
+    found = [find_run(name, [recorded]) for name in ("first", by_label.id, str(by_label.folder))]
+    assert found == [by_label] * 3
     with pytest.raises(InputError, match="no run is named"):
         find_run("third", [recorded])
 
 
-def test_a_folder_named_like_a_revision_is_not_in_the_way(
-    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only a folder that holds a run is taken for one before the labels; where nothing fits it is named."""
-    from fragmentlab.qualification.runs.opened import find_run
+def test_a_run_in_no_ledger_is_taken_only_where_asked_for(recorded: Path, tmp_path: Path) -> None:
+    """A copy without its ledger may have been altered in all its parts: whatever uses it says so."""
+    original = find_run("first", [recorded])
+    copied = str(shutil.copytree(original.folder, tmp_path / "downloaded"))
+    with pytest.raises(InputError, match="in no ledger"):
+        find_run(copied, [recorded])
+    taken = find_run(copied, [recorded], unrecorded=True)
+    assert "in no ledger" in taken.title
+    assert "in no ledger" in verdict_text(verdict_of(compare_runs(taken, original)))
 
+
+@pytest.mark.parametrize("whole", [True, False], ids=["a run", "an empty folder"])
+def test_a_folder_named_like_a_revision_never_takes_its_place(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    """Only what contains a separator is a path: a run of another name could turn a verdict."""
     monkeypatch.chdir(tmp_path)
     for name in ("first", "third"):
-        Path(name).mkdir()
+        if whole:
+            shutil.copytree(find_run("second", [recorded]).folder, name)
+        else:
+            Path(name).mkdir()
     assert find_run("first", [recorded]).revision == "first"
-    with pytest.raises(InputError, match=r"third has no run\.json"):
-        find_run("third", [recorded])
+    for unrecorded in (False, True):
+        with pytest.raises(InputError, match=r"no run is named third .* write \./third"):
+            find_run("third", [recorded], unrecorded=unrecorded)

@@ -16,7 +16,7 @@ from fragmentlab.qualification.runs.history import (
     differences,
     record_history,
 )
-from fragmentlab.qualification.runs.opened import find_run, list_runs
+from fragmentlab.qualification.runs.run_files import find_run, list_runs
 from fragmentlab.qualification.runs.verify import verify_runs
 
 

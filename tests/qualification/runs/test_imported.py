@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -14,8 +15,8 @@ from fragmentlab.errors import InputError
 from fragmentlab.qualification.note import to_html, to_markdown
 from fragmentlab.qualification.note_facts import make_note, null_sentence
 from fragmentlab.qualification.runs.imported import import_log
-from fragmentlab.qualification.runs.opened import Run, list_runs, open_run
 from fragmentlab.qualification.runs.record import record_run
+from fragmentlab.qualification.runs.run_files import Run, list_runs, open_run
 from fragmentlab.subjects.choose import Choice
 
 CANARY = "CANARY-0123456789"
@@ -23,6 +24,7 @@ FINE = {"task": "t", "time": "2026-10-01T09:30:00Z", "outcome": "rejected", "cat
 
 
 def _import(folder: Path, *facts: dict[str, Any] | str) -> Run:
+    folder.mkdir(exist_ok=True)
     log = folder / "log.jsonl"
     log.write_text("".join((fact if isinstance(fact, str) else json.dumps(fact)) + "\n" for fact in facts))
     return open_run(import_log(log, "0.15.1", folder / "runs"))
@@ -48,8 +50,18 @@ def test_a_logged_null_continuation_is_counted(tmp_path: Path) -> None:
     assert run.diagnostics.column("fragment").to_pylist() == [4]
 
 
-def test_a_task_is_kept_as_a_hash_only(tmp_path: Path) -> None:
-    """Whatever a task is called, its name never reaches the run; the same task twice gives two rows."""
+def test_a_task_is_kept_as_a_keyed_hash_only(tmp_path: Path) -> None:
+    """No task can be guessed from its hash; within one runs folder the same task has the same one."""
+    names = [
+        _import(folder, FINE).results.column("stream").to_pylist()
+        for folder in (tmp_path / "a", tmp_path / "a", tmp_path / "b")
+    ]
+    assert names[0] == names[1] != names[2]
+    assert hashlib.sha256(b"t").hexdigest()[:16] not in str(names)
+
+
+def test_a_task_never_reaches_a_run(tmp_path: Path) -> None:
+    """Whatever a task is called; the same task twice gives two rows."""
     run = _import(tmp_path, FINE | {"task": CANARY}, FINE | {"task": CANARY})
     for path in run.folder.iterdir():
         assert CANARY.encode() not in path.read_bytes()
@@ -93,7 +105,8 @@ def test_anything_unbounded_is_refused_whole(tmp_path: Path, fact: dict[str, Any
     with pytest.raises(InputError, match="line") as raised:
         _import(tmp_path, FINE, fact)
     assert CANARY not in str(raised.value)
-    assert not (tmp_path / "runs").exists() or list((tmp_path / "runs").iterdir()) == []
+    left = {path.name for path in (tmp_path / "runs").glob("*")}
+    assert left <= {".private"}
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "."])
@@ -190,5 +203,5 @@ def test_numbered_repeats_never_meet_a_logged_id(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_read_twice_is_one_line(tmp_path: Path) -> None:
     """A pipe is refused at once instead of being waited for."""
     os.mkfifo(tmp_path / "log")
-    with pytest.raises(InputError, match="not a regular file"):
+    with pytest.raises(InputError, match="it is a pipe"):
         import_log(tmp_path / "log", "r", tmp_path / "runs")

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from fragmentlab.files import WORKING
+from fragmentlab.files import WORKING, locked
 from fragmentlab.qualification.runs.ledger import read_ledger
-from fragmentlab.qualification.runs.opened import list_runs
+from fragmentlab.qualification.runs.run_files import list_runs
 from fragmentlab.qualification.runs.verify import verify_runs
-from fragmentlab.qualification.runs.writer import finish_recorded, leftovers
+from fragmentlab.qualification.runs.writer import tidy
 
 TARGET = Path(__file__).with_name("kill_target.py")
 QUALIFY = [sys.executable, "-m", "fragmentlab", "qualify"]
@@ -40,15 +40,15 @@ def _assert_only_whole_runs(runs: Path, at_least: int) -> None:
 
 
 def test_kills_at_random_times_leave_only_whole_runs(tmp_path: Path, identity: Path) -> None:
-    """After 60 kills the ledger verifies, every run in it is whole, and what is left over is named."""
+    """After 60 kills the ledger verifies, every run in it is whole, and what is left over goes."""
     runs = tmp_path / "runs"
     ends = _target("random", identity.with_name("index.json"), runs, 60, 20261201)
     assert ends["killed"] == 60
     assert ends["failed"] == 0
     _assert_only_whole_runs(runs, at_least=1 + ends["completed"])
-    left = leftovers(runs)
-    assert left
-    assert all(path.name.startswith(WORKING) for path in left)
+    assert tidy(runs)
+    assert not list(runs.glob(f"{WORKING}*"))
+    _assert_only_whole_runs(runs, at_least=1 + ends["completed"])
 
 
 def test_a_kill_before_or_after_each_durable_step_leaves_only_whole_runs(
@@ -70,19 +70,21 @@ def test_a_recorded_run_gets_its_name_later(runs: Path) -> None:
     found = verify_runs(runs)
     assert found.problems == []
     assert [entry.run in note for note in found.notes] == [True]
-    assert leftovers(runs) == []
-    assert finish_recorded(runs) == [entry.run]
-    assert verify_runs(runs).notes == []
+    assert [entry.run in line for line in tidy(runs)] == [True]
+    assert verify_runs(runs).notes == tidy(runs) == []
 
 
-def test_what_a_killed_process_left_is_named_by_the_next(tmp_path: Path, identity: Path) -> None:
-    """The next qualify says which folder is safe to remove, and removes nothing itself."""
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path, identity: Path) -> None:
+    """The next qualify removes the folder and says so; one that is being written stays."""
     left = tmp_path / "runs" / f"{WORKING}dead"
     left.mkdir(parents=True)
-    done = _qualify(identity, tmp_path / "runs")
+    written = left.with_name(f"{WORKING}live")
+    written.mkdir()
+    with locked(written):
+        done = _qualify(identity, tmp_path / "runs")
     assert done.returncode == 0
     assert left.name in done.stderr
-    assert left.is_dir()
+    assert (left.exists(), written.exists()) == (False, True)
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -14,8 +14,8 @@ import pytest
 from fragmentlab.errors import InputError
 from fragmentlab.files import locked
 from fragmentlab.qualification.runs.ledger import LEDGER, append_entry, read_ledger
-from fragmentlab.qualification.runs.opened import RUN_FILE, find_run, list_runs
 from fragmentlab.qualification.runs.parts import PARTS, file_sha256
+from fragmentlab.qualification.runs.run_files import RUN_FILE, find_run, header_sha256, list_runs
 from fragmentlab.qualification.runs.verify import verify_runs
 
 FILES = (RUN_FILE, *PARTS)
@@ -95,7 +95,15 @@ def test_a_dropped_line_is_found(runs: Path) -> None:
 def test_a_removed_ledger_is_found(runs: Path) -> None:
     """Without the ledger every run is one that nobody recorded."""
     (runs / LEDGER).unlink()
-    assert len(verify_runs(runs).problems) == 2
+    assert [problem.split()[-1] for problem in verify_runs(runs).problems] == ["verified", "it", "it"]
+
+
+@pytest.mark.parametrize("ledger", [None, b""], ids=["no ledger", "an empty ledger"])
+def test_an_emptied_folder_does_not_verify(tmp_path: Path, ledger: bytes | None) -> None:
+    """Where nothing is recorded, nothing is as recorded."""
+    if ledger is not None:
+        (tmp_path / LEDGER).write_bytes(ledger)
+    assert "no run is recorded here" in _problems(tmp_path)
 
 
 def test_a_recomputed_footer_is_found_and_named(runs: Path) -> None:
@@ -170,7 +178,7 @@ def test_a_run_without_footer_is_not_a_run(runs: Path) -> None:
     content = json.loads((folder / RUN_FILE).read_bytes())
     del content["footer"]
     (folder / RUN_FILE).write_text(json.dumps(content))
-    with pytest.raises(InputError, match="no valid footer"):
+    with pytest.raises(InputError, match="missing required field footer"):
         find_run(str(folder), [])
 
 
@@ -182,6 +190,18 @@ def test_a_run_of_a_newer_version_is_refused_by_that_reason(runs: Path) -> None:
     path.write_text(path.read_text().replace("fragmentlab-run-v1", "fragmentlab-run-v2"))
     with pytest.raises(InputError, match="another version"):
         find_run(str(folder), [])
+
+
+def test_runs_of_older_versions_still_read(runs: Path) -> None:
+    """A header without the hash of its rule table is as valid; a private name in it is not shown."""
+    folder = _first(runs)
+    content = json.loads((folder / RUN_FILE).read_bytes())
+    content["header"]["subject"] = {"kind": "assembler", "name": "n", "rules": "acme-rules"}
+    content["footer"]["header_sha256"] = header_sha256(content["header"])
+    (folder / RUN_FILE).write_text(json.dumps(content))
+    (runs / LEDGER).unlink()
+    run = find_run(str(folder), [], unrecorded=True)
+    assert (run.rules, "acme" in run.title) == ("candidate", False)
 
 
 def test_every_flipped_bit_of_the_small_files_is_named(runs: Path) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.runs.opened import Run
 from fragmentlab.qualification.runs.rows import Row
+from fragmentlab.qualification.runs.run_files import Run
 
 LOST_PROTECTION = "lost protection"
 LOST_COMPATIBILITY = "lost compatibility"

@@ -16,9 +16,9 @@ from pathlib import Path
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
 from fragmentlab.qualification.runs.ledger import LEDGER
-from fragmentlab.qualification.runs.opened import Run, list_runs, open_run
 from fragmentlab.qualification.runs.record import record_run
 from fragmentlab.qualification.runs.rows import Row
+from fragmentlab.qualification.runs.run_files import Run, list_runs, open_run
 from fragmentlab.subjects.choose import Choice
 
 HISTORY = (

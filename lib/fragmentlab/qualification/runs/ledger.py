@@ -1,4 +1,4 @@
-"""The ledger of a runs folder: one line a run, each holding the hash of the line before it.
+"""The ledger of a runs folder: one line per run, each holding the hash of the line before it.
 
 It only ever grows. A new line is written into a copy beside it that is renamed over it, so that no kill and
 no full disk can leave half a line; the folder itself is the lock between writers.
@@ -7,38 +7,42 @@ no full disk can leave half a line; the folder itself is the lock between writer
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import uuid
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
-from fragmentlab.disclosure import for_terminal, is_label
+from msgspec import Meta
+from msgspec.structs import asdict
+
 from fragmentlab.errors import InputError
-from fragmentlab.files import WORKING, sync_folder
+from fragmentlab.files import WORKING, open_file, reason, sync_folder
+from fragmentlab.formats import SHA256, StrictStruct, canonical, decode
 
 LEDGER = "ledger.jsonl"
 FIRST = "0" * 64
 """What the first entry names as the hash before it."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One line: ``number`` counts from 1, ``run`` is the folder's name, ``run_sha256`` the hash of its
-    run.json."""
+class Entry(StrictStruct, frozen=True):
+    """One line of a ledger. Its hash covers its other fields, as compact JSON with sorted keys."""
 
-    number: int
-    previous: str
-    recorded: str
-    run: str
-    run_sha256: str
+    number: Annotated[int, Meta(ge=1, description="Counts from 1.")]
+    previous: Annotated[str, SHA256]
+    recorded: Annotated[str, Meta(description="When, in UTC.")]
+    # A run's name is joined to the folder: it must not lead out of it.
+    run: Annotated[
+        str,
+        Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,119}(?![\s\S])", description="The name of its folder."),
+    ]
+    run_sha256: Annotated[str, SHA256]
     revision: str
-    hash: str
+    hash: Annotated[str, SHA256]
 
     def line(self) -> bytes:
         """The entry as it stands in the file."""
-        return _canonical(asdict(self)) + b"\n"
+        return canonical(asdict(self)).encode() + b"\n"
 
 
 def scan_ledger(folder: Path) -> tuple[list[Entry], list[str]]:
@@ -46,9 +50,10 @@ def scan_ledger(folder: Path) -> tuple[list[Entry], list[str]]:
     path = folder / LEDGER
     if not path.exists():
         return [], []
-    data = path.read_bytes()
     entries: list[Entry] = []
-    for number, line in enumerate(data.splitlines(keepends=True), 1):
+    with open_file(path) as file:
+        lines = file.read().splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
         entry = _entry(line)
         if entry is None:
             return entries, [f"{LEDGER}, line {number} was altered: it is not the line that was written"]
@@ -61,13 +66,13 @@ def scan_ledger(folder: Path) -> tuple[list[Entry], list[str]]:
 
 
 def read_ledger(folder: Path) -> list[Entry]:
-    """Return all entries; raise InputError where the ledger is broken."""
+    """Return all entries, none where there is no ledger; raise InputError where it is broken."""
     try:
         entries, problems = scan_ledger(folder)
     except OSError as error:
-        raise InputError(f"{for_terminal(str(folder / LEDGER))} cannot be read: {error.strerror}") from None
+        raise InputError(f"{folder / LEDGER} cannot be read: {reason(error)}") from None
     if problems:
-        raise InputError(f"{for_terminal(str(folder))}: {problems[0]}; see `fragmentlab runs verify`")
+        raise InputError(f"{folder}: {problems[0]}; see `fragmentlab runs verify`")
     return entries
 
 
@@ -104,29 +109,12 @@ def now() -> str:
 
 def _entry(line: bytes) -> Entry | None:
     try:
-        facts = json.loads(line)
-        entry = Entry(**facts)
-        stated = facts.pop("hash")
-        whole = entry.line() == line and _hash(facts) == stated and _is_well_formed(entry)
-        return entry if whole else None
-    except (ValueError, TypeError, KeyError, RecursionError):
+        entry = decode(line, Entry, LEDGER)
+    except InputError:
         return None
-
-
-def _is_well_formed(entry: Entry) -> bool:
-    # A run's name is joined to the folder: it must not lead out of it.
-    texts = (entry.previous, entry.recorded, entry.run, entry.run_sha256, entry.revision)
-    return (
-        type(entry.number) is int
-        and all(isinstance(text, str) for text in texts)
-        and is_label(entry.run)
-        and "/" not in entry.run
-    )
-
-
-def _canonical(facts: object) -> bytes:
-    return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
+    facts = asdict(entry)
+    return entry if facts.pop("hash") == _hash(facts) and entry.line() == line else None
 
 
 def _hash(facts: object) -> str:
-    return hashlib.sha256(_canonical(facts)).hexdigest()
+    return hashlib.sha256(canonical(facts).encode()).hexdigest()

@@ -17,12 +17,11 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.runs.rows import Row, rows_of
+from fragmentlab.qualification.runs.rows import Rows, rows_of
 from fragmentlab.qualification.runs.sources import Item
 from fragmentlab.subjects import Subject
 from fragmentlab.subjects.choose import Choice
 
-Rows = tuple[Row, list[Row], Row]
 _CHUNK = 16
 _CHUNKS_AHEAD = 3
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
-from fragmentlab.disclosure import check_label, for_terminal
+from fragmentlab.disclosure import check_label, private_hash
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.runs.pool import observed
-from fragmentlab.qualification.runs.sources import Item, Source, open_sources
-from fragmentlab.qualification.runs.writer import RunWriter, finish_recorded, leftovers, unwritable
+from fragmentlab.qualification.runs.rows import Rows
+from fragmentlab.qualification.runs.sources import open_sources
+from fragmentlab.qualification.runs.writer import RunWriter, tidy, unwritable
 from fragmentlab.subjects.choose import Choice
 
 
@@ -25,10 +26,12 @@ def record_run(
     workers: int = 1,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Record a run and return its folder.
+    """Record a run over batches and vector files, and return its folder.
 
-    ``arguments`` are batches and vector files. Raises InputError for unusable ones and where the run cannot
-    be written; then, and where it is interrupted, nothing that looks like a run is left.
+        record_run(["data/vectors"], "1.4.0", Choice(rules="keep-established"), Path("runs"))
+
+    Raises InputError for unusable arguments and where the run cannot be written; then, and where it is
+    interrupted, nothing that looks like a run is left.
     """
     check_label(revision, "the revision label")
     sources = open_sources(arguments)
@@ -37,39 +40,44 @@ def record_run(
         "revision": revision,
         "subject": dict(subject.description),
         "reconstruction": choice.reconstruction,
-        "sources": [source.to_json() for source in sources],
+        "sources": [source.facts(runs) for source in sources],
     }
     subject.close()
+    promised = sum(source.count for source in sources)
+    private = {source.name for source in sources if source.private}
+    items = (item for source in sources for item in source.items())
     try:
         runs.mkdir(parents=True, exist_ok=True)
-        tidy(runs, say)
+        for line in tidy(runs):
+            say(line)
         with RunWriter(runs, header) as writer:
-            for rows in _progress(observed(_items(sources), choice, workers), sources):
-                writer.add(*rows)
-            _check_counts(sources, writer.streams)
+            for rows in tqdm(
+                observed(items, choice, workers),
+                total=promised,
+                unit=" streams",
+                disable=not sys.stderr.isatty(),
+                leave=False,
+            ):
+                writer.add(*(_keyed(rows, runs) if rows[0]["batch"] in private else rows))
+            if writer.streams != promised:
+                raise InputError(
+                    f"{writer.streams} streams were read, {promised} were promised; a batch changed meanwhile"
+                )
             return writer.complete()
     except OSError as error:
         raise unwritable(error) from None
 
 
-def tidy(runs: Path, say: Callable[[str], None]) -> None:
-    """Rename what is recorded and whole, and say what an interrupted run left; nothing is removed."""
-    for name in finish_recorded(runs):
-        say(f"run {for_terminal(name)} was recorded by an interrupted process; it now has its name")
-    for path in leftovers(runs):
-        say(f"left by an interrupted run and safe to remove: {for_terminal(str(path))}")
-
-
-def _items(sources: Sequence[Source]) -> Iterator[Item]:
-    for source in sources:
-        yield from source.items()
-
-
-def _progress(rows: Iterator, sources: Sequence[Source]) -> Iterator:  # type: ignore[type-arg]
-    total = sum(source.count for source in sources)
-    return tqdm(rows, total=total, unit=" streams", disable=not sys.stderr.isatty(), leave=False)
-
-
-def _check_counts(sources: Sequence[Source], streams: int) -> None:
-    if streams != (promised := sum(source.count for source in sources)):
-        raise InputError(f"{streams} streams were read, {promised} were promised; a batch changed meanwhile")
+def _keyed(rows: Rows, runs: Path) -> Rows:
+    """The rows of a private stream: every hash of its content is keyed, so that none can be guessed."""
+    result, diagnostics, timing = rows
+    digest, _, repeat = result["stream"].removeprefix("s-").partition("-")
+    name = "-".join(filter(None, ("s", private_hash(digest.encode(), runs)[:16], repeat)))
+    hashes = {
+        column: private_hash(result[column].encode(), runs) for column in ("body_sha256", "conditions_sha256")
+    }
+    return (
+        {**result, **hashes, "stream": name},
+        [{**row, "stream": name} for row in diagnostics],
+        {**timing, "stream": name},
+    )

@@ -18,6 +18,7 @@ from msgspec.structs import astuple
 
 from fragmentlab.assembler import Fault, Limits, Result
 from fragmentlab.corpus.streams import Stream
+from fragmentlab.formats import canonical
 from fragmentlab.qualification.runs.sources import Item
 from fragmentlab.subjects import Observation
 from fragmentlab.subjects.assembler import listing, raw_calls
@@ -79,6 +80,8 @@ TIMINGS = pa.schema(
 """Outside row equality: wall seconds of one stream, or the time that an imported log gives."""
 
 Row = dict[str, Any]
+Rows = tuple[Row, list[Row], Row]
+"""The result, the diagnostics and the timing of one stream."""
 _FIRST_LIMITS = frozenset(
     "events event_bytes calls arguments_bytes depth number_digits diagnosed_faults timeline_rows".split()
 )
@@ -90,18 +93,13 @@ _FAULT_FIELDS = (
 )  # fmt: skip
 
 
-def rows_of(item: Item, observation: Observation) -> tuple[Row, list[Row], Row]:
+def rows_of(item: Item, observation: Observation) -> Rows:
     """Return the result, the diagnostics and the timing of one observed case."""
     reading = observation.reading or _reading(item.stream)
     key = {"stream": item.stream.id, "batch": item.batch}
     faults = [_diagnostic(item, n, fault) for n, fault in enumerate(observation.faults, 1)]
     timing = {**key, "seconds": observation.seconds, "time": None}
     return _result(item, observation, reading), faults, timing
-
-
-def to_text(value: object) -> str:
-    """A nested value as JSON text, the same text for the same value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def _reading(stream: Stream) -> Result:
@@ -118,7 +116,7 @@ def _conditions_sha256(stream: Stream) -> str:
         if name in _FIRST_LIMITS or value != defaults[name]
     }
     conditions = [stream.tools, limits, stream.end, stream.framing]
-    return hashlib.sha256(to_text(conditions).encode()).hexdigest()
+    return hashlib.sha256(canonical(conditions).encode()).hexdigest()
 
 
 def _first_null(reading: Result) -> int | None:
@@ -148,7 +146,7 @@ def _result(item: Item, observation: Observation, reading: Result) -> Row:
         **{name: reading.counts[name] for name in ("events", "fragments", "arguments_bytes")},
         "null_continuations": reading.counts["null_continuations"],
         "first_null_fragment": _first_null(reading),
-        "tolerances": to_text(reading.tolerances),
+        "tolerances": canonical(reading.tolerances),
         "expected_outcome": expected.outcome if expected else None,
         "expected_category": expected.category if expected else None,
         "as_expected": _as_expected(item, observation, matches),
@@ -183,7 +181,7 @@ def same_calls(calls: Sequence[RawCall], wanted: Sequence[RawCall]) -> bool:
 
 def _same_json(first: str, second: str) -> bool:
     try:
-        return to_text(json.loads(first)) == to_text(json.loads(second))
+        return canonical(json.loads(first)) == canonical(json.loads(second))
     except (ValueError, RecursionError):
         return False
 
@@ -195,5 +193,5 @@ def _diagnostic(item: Item, number: int, fault: Fault) -> Row:
         "evidence": item.evidence,
         "fault": number,
         **{name: getattr(fault, name) for name in _FAULT_FIELDS},
-        "flags": to_text(fault.flags),
+        "flags": canonical(fault.flags),
     }

@@ -3,7 +3,6 @@ evidence."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +11,17 @@ from fragmentlab.assembler import Tools
 from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.vectors import Expectation, VectorFile, load_vectors, stream_of, vector_paths
-from fragmentlab.disclosure import KINDS, NameAliases, check_label, for_terminal, is_label, refuse_private
+from fragmentlab.disclosure import (
+    KINDS,
+    PRIVATE,
+    NameAliases,
+    check_label,
+    is_label,
+    private_hash,
+    refuse_private,
+)
 from fragmentlab.errors import InputError
-from fragmentlab.files import find_path, reason
+from fragmentlab.files import find_path
 
 REPLAYED_EVIDENCE = {"controlled": "controlled", "captured": "captured", "live": "captured"}
 """A batch's evidence -> what a replay of it is. A recording of live answers is captured once it is replayed:
@@ -45,11 +52,13 @@ class Source:
     declared: str
     count: int
     items: Callable[[], Iterator[Item]]
+    private: bool = False
 
-    def to_json(self) -> dict[str, object]:
-        """What a run's header keeps of it."""
+    def facts(self, runs: Path) -> dict[str, object]:
+        """What a run's header keeps of it; the hash of private content is keyed."""
         names = ("name", "kind", "sha256", "evidence", "declared", "count")
-        return {name: getattr(self, name) for name in names}
+        facts = {name: getattr(self, name) for name in names}
+        return facts | {"sha256": private_hash(self.sha256.encode(), runs)} if self.private else facts
 
 
 def open_sources(arguments: Sequence[str | Path]) -> list[Source]:
@@ -62,7 +71,7 @@ def open_sources(arguments: Sequence[str | Path]) -> list[Source]:
     seen: set[str] = set()
     for source in sources:
         if source.name in seen:
-            raise InputError(f"{for_terminal(source.name)} is given twice; a run holds each source once")
+            raise InputError(f"{source.name} is given twice; a run holds each source once")
         seen.add(source.name)
     return sources
 
@@ -80,19 +89,24 @@ def _open(path: Path) -> Iterator[Source]:
 def _batch(batch: Batch) -> Source:
     name = check_label(batch.name, "a batch's name")
     if batch.evidence not in REPLAYED_EVIDENCE:
-        raise InputError(
-            f"batch {for_terminal(name)} holds nothing to replay; take outcomes with `runs import`"
-        )
+        raise InputError(f"batch {name} holds nothing to replay; take outcomes with `runs import`")
     evidence = REPLAYED_EVIDENCE[batch.evidence]
     return Source(
-        name, "batch", batch.sha256, evidence, batch.evidence, batch.count, lambda: _streams(batch, evidence)
+        name,
+        "batch",
+        batch.sha256,
+        evidence,
+        batch.evidence,
+        batch.count,
+        lambda: _streams(batch, evidence),
+        batch.manifest.get(PRIVATE) is True,
     )
 
 
 def _streams(batch: Batch, evidence: str) -> Iterator[Item]:
     aliases, times = NameAliases(), dict[str, int]()
     for number, stream in enumerate(batch.streams(), 1):
-        _check_tools(stream, f"batch {for_terminal(batch.name)}, stream {number}")
+        _check_tools(stream, f"batch {batch.name}, stream {number}")
         name = stream_id(stream.body)
         times[name] = times.get(name, 0) + 1
         if times[name] > 1:
@@ -111,16 +125,16 @@ def _check_tools(stream: Stream, where: str) -> None:
 def _vectors(path: Path) -> Source:
     file = load_vectors(path)
     name = f"vectors/{check_label(path.stem, 'the name of a vector file')}"
-    try:
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"{for_terminal(str(path))} cannot be read: {reason(error)}") from None
     if unfit := sum(not is_label(vector.id) for vector in file.vectors):
-        raise InputError(
-            f"{for_terminal(str(path))}: {unfit} vector id(s) cannot be shown; use topic/one-fault-name"
-        )
+        raise InputError(f"{path}: {unfit} vector id(s) cannot be shown; use topic/one-fault-name")
     return Source(
-        name, "vectors", sha256, "controlled", "controlled", len(file.vectors), lambda: _cases(file, name)
+        name,
+        "vectors",
+        file.sha256,
+        "controlled",
+        "controlled",
+        len(file.vectors),
+        lambda: _cases(file, name),
     )
 
 

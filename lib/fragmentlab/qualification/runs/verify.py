@@ -6,22 +6,20 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from fragmentlab.disclosure import PRIVATE_KEY, for_terminal
+from fragmentlab.disclosure import PRIVATE_KEY
 from fragmentlab.errors import InputError
-from fragmentlab.files import WORKING
+from fragmentlab.files import WORKING, reason
 from fragmentlab.qualification.runs.ledger import LEDGER, Entry, scan_ledger
-from fragmentlab.qualification.runs.opened import RUN_FILE, locate, parse_run_file
 from fragmentlab.qualification.runs.parts import file_sha256
+from fragmentlab.qualification.runs.run_files import RUN_FILE, Part, locate, parse_run_file
 
-_BESIDE = frozenset({LEDGER, "expectations.json", PRIVATE_KEY})
+_BESIDE = frozenset({LEDGER, PRIVATE_KEY, "expectations.json"})
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found: ``problems`` is empty where everything is as recorded; ``head`` is the last entry's
-    hash."""
+    """What was found: ``problems`` is empty where all is as recorded; ``head`` is the last entry's hash."""
 
     entries: list[Entry]
     problems: list[str]
@@ -43,22 +41,30 @@ def verify_runs(runs: Path, head: str | None = None) -> Verification:
         present = sorted(path.name for path in runs.iterdir())
         entries, problems = scan_ledger(runs)
     except OSError as error:
-        raise InputError(f"{for_terminal(str(runs))} cannot be read: {error.strerror}") from None
-    notes: list[str] = []
+        raise InputError(f"{runs} cannot be read: {reason(error)}") from None
+    if not entries and not problems:
+        problems.append(f"{LEDGER} is missing or empty: no run is recorded here, so none can be verified")
+    notes = [
+        f"{name} is being written, or was left by an interrupted run and is removed by the next one"
+        for name in present
+        if name.startswith(WORKING)
+    ]
     for entry in entries:
         folder = locate(runs, entry)
         if folder is None:
-            problems.append(f"run {_shown(entry.run)} was dropped: entry {entry.number} has no folder")
-            continue
-        if folder.name != entry.run:
+            problems.append(f"run {entry.run} was dropped: entry {entry.number} has no folder")
+        elif folder.name == entry.run:
+            problems += _folder_problems(folder, entry)
+        else:
+            problems += _folder_problems(folder, entry)
+            notes = [note for note in notes if not note.startswith(f"{folder.name} ")]
             notes.append(
-                f"run {_shown(entry.run)} is recorded and whole, but still has its working name "
-                f"{_shown(folder.name)}; the next `fragmentlab qualify` renames it"
+                f"run {entry.run} is recorded and whole, but still has its working name {folder.name}; "
+                "the next `fragmentlab qualify` renames it"
             )
-        problems += _folder_problems(folder, entry)
     recorded = {entry.run for entry in entries}
     problems += [
-        f"{_shown(name)} was added: the ledger does not have it"
+        f"{name} was added: the ledger does not have it"
         for name in present
         if name not in recorded | _BESIDE and not name.startswith(WORKING)
     ]
@@ -67,57 +73,48 @@ def verify_runs(runs: Path, head: str | None = None) -> Verification:
 
 
 def _head_problems(entries: list[Entry], head: str | None) -> Iterator[str]:
-    if head is None or (entries and entries[-1].hash == head):
+    hashes = [entry.hash for entry in entries]
+    if head is None:
         return
-    position = next((n for n, entry in enumerate(entries) if entry.hash == head), None)
-    if position is None:
+    if head not in hashes:
         yield "the ledger does not contain the given head: it was rewritten, or entries were dropped"
-    for entry in entries[position + 1 :] if position is not None else []:
-        yield f"run {_shown(entry.run)} was added after the given head"
+        return
+    for entry in entries[hashes.index(head) + 1 :]:
+        yield f"run {entry.run} was added after the given head"
 
 
 def _folder_problems(folder: Path, entry: Entry) -> Iterator[str]:
-    shown = f"run {_shown(entry.run)}"
+    run = f"run {entry.run}"
+    path = folder / RUN_FILE
     if folder.is_symlink():
-        yield f"{shown} is a link, not the folder that was recorded"
+        yield f"{run} is a link, not the folder that was recorded"
         return
-    try:
-        # A link is no part of what was recorded, whatever it leads to.
-        data = b"" if (folder / RUN_FILE).is_symlink() else (folder / RUN_FILE).read_bytes()
-    except OSError:
-        data = b""
-    if not data:
-        yield f"{shown}: {RUN_FILE} is missing"
+    # A link is no part of what was recorded, whatever it leads to.
+    if path.is_symlink() or not path.is_file():
+        yield f"{run}: {RUN_FILE} is missing"
         return
+    data = path.read_bytes()
     try:
-        content = parse_run_file(data, _shown(entry.run))
+        _, footer = parse_run_file(data, entry.run)
     except InputError:
-        yield f"{shown}: {RUN_FILE} was altered"
+        yield f"{run}: {RUN_FILE} was altered"
         return
-    parts = list(_part_problems(folder, content["footer"]["parts"], shown))
+    parts = list(filter(None, (_part_problem(folder, part) for part in footer.parts)))
     if hashlib.sha256(data).hexdigest() != entry.run_sha256:
-        recomputed = (
-            "" if parts else ": its footer was recomputed, and fits parts that are not those recorded"
-        )
-        yield f"{shown}: {RUN_FILE} was altered{recomputed}"
-    yield from parts
-    known = {RUN_FILE, *(part["file"] for part in content["footer"]["parts"])}
-    for path in sorted(folder.iterdir()):
-        if path.name not in known:
-            yield f"{shown}: {_shown(path.name)} was added"
+        recomputed = "" if parts else ": its footer was recomputed to fit parts other than those recorded"
+        yield f"{run}: {RUN_FILE} was altered{recomputed}"
+    yield from (f"{run}: {problem}" for problem in parts)
+    known = {RUN_FILE, *(part.file for part in footer.parts)}
+    yield from (
+        f"{run}: {name} was added" for name in sorted(p.name for p in folder.iterdir()) if name not in known
+    )
 
 
-def _part_problems(folder: Path, parts: list[dict[str, Any]], shown: str) -> Iterator[str]:
-    for part in parts:
-        path = folder / part["file"]
-        if path.is_symlink() or not path.is_file():
-            yield f"{shown}: {part['file']} is missing"
-        elif (size := path.stat().st_size) != part["bytes"]:
-            word = "bytes are missing" if size < part["bytes"] else "bytes were added"
-            yield f"{shown}: {part['file']} was altered: {abs(size - part['bytes'])} {word}"
-        elif file_sha256(path) != part["sha256"]:
-            yield f"{shown}: {part['file']} was altered"
-
-
-def _shown(name: str) -> str:
-    return for_terminal(name)
+def _part_problem(folder: Path, part: Part) -> str | None:
+    path = folder / part.file
+    if path.is_symlink() or not path.is_file():
+        return f"{part.file} is missing"
+    if (size := path.stat().st_size) != part.bytes:
+        word = "bytes are missing" if size < part.bytes else "bytes were added"
+        return f"{part.file} was altered: {abs(size - part.bytes)} {word}"
+    return None if file_sha256(path) == part.sha256 else f"{part.file} was altered"

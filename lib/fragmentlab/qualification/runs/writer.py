@@ -8,7 +8,6 @@ the entry's hash, and only still has its working name.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -27,11 +26,11 @@ from typing import Any
 from fragmentlab import __version__
 from fragmentlab.disclosure import slug
 from fragmentlab.errors import InputError
-from fragmentlab.files import WORKING, locked, reason, sync_folder
+from fragmentlab.files import WORKING, locked, reason, remove_abandoned, sync_folder
 from fragmentlab.qualification.runs.ledger import append_entry, now, read_ledger
-from fragmentlab.qualification.runs.opened import RUN_FILE, SCHEMA, header_sha256, locate
 from fragmentlab.qualification.runs.parts import PARTS, PartWriter
 from fragmentlab.qualification.runs.rows import Row
+from fragmentlab.qualification.runs.run_files import RUN_FILE, SCHEMA, header_sha256, locate
 
 _PACKAGES = ("msgspec", "jsonschema", "pyarrow")
 
@@ -50,11 +49,8 @@ class RunWriter:
         try:
             with locked(runs):
                 self.folder.mkdir()
-                # Held as long as this process lives: it tells a run in the making from what a killed one
-                # left.
-                claim = os.open(self.folder, os.O_RDONLY)
-                self._stack.callback(os.close, claim)
-                fcntl.flock(claim, fcntl.LOCK_EX)
+                # Held as long as this process lives: so what a killed one left is told from it.
+                self._stack.enter_context(locked(self.folder))
             self._parts = {
                 name: self._stack.enter_context(PartWriter(self.folder / name, schema))
                 for name, schema in PARTS.items()
@@ -92,6 +88,9 @@ class RunWriter:
         revision = self._header["revision"]
         place = self._runs / f"{slug(revision)}-{sha256[:12]}"
         with locked(self._runs), _uninterrupted():
+            # The same outcomes within the same second, without timings, are the same run.
+            if any(entry.run_sha256 == sha256 for entry in read_ledger(self._runs)):
+                return place
             append_entry(self._runs, place.name, sha256, revision)
             self.recorded = True
             os.rename(self.folder, place)
@@ -134,8 +133,7 @@ class RunWriter:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait: between the entry and the rename it would take a recorded run for an unfinished
-    one."""
+    """Let Ctrl-C wait: between entry and rename, a recorded run would look like an unfinished one."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -143,43 +141,22 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def finish_recorded(runs: Path) -> list[str]:
-    """Give each run that is recorded and whole its name, where a kill came between the two; return their
-    names."""
-    finished = []
+def tidy(runs: Path) -> list[str]:
+    """Put right what killed processes left, and return what was done, a sentence each.
+
+    A run that is recorded and whole gets its name; what is unfinished, and nobody is writing, is removed.
+    """
     with locked(runs):
-        for entry in read_ledger(runs):
-            folder = locate(runs, entry)
-            if folder is not None and folder.name != entry.run:
-                os.rename(folder, runs / entry.run)
-                finished.append(entry.run)
+        unnamed = [(folder, entry.run) for entry in read_ledger(runs) if (folder := locate(runs, entry))]
+        unnamed = [(folder, name) for folder, name in unnamed if folder.name != name]
+        for folder, name in unnamed:
+            os.rename(folder, runs / name)
+        removed = remove_abandoned(runs)
         sync_folder(runs)
-    return finished
-
-
-def leftovers(runs: Path) -> list[Path]:
-    """What interrupted runs left in a folder and nobody is writing any more: safe to remove."""
-    recorded = {folder for entry in read_ledger(runs) if (folder := locate(runs, entry))}
-    with locked(runs):
-        return [
-            path
-            for path in sorted(runs.glob(f"{WORKING}*"))
-            if path not in recorded and not _is_claimed(path)
-        ]
-
-
-def _is_claimed(path: Path) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return [
+        *(f"run {name} was recorded by an interrupted process; it now has its name" for _, name in unnamed),
+        *(f"removed what an interrupted run left: {path.name}" for path in removed),
+    ]
 
 
 def unwritable(error: OSError) -> InputError:

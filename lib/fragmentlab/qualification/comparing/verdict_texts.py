@@ -10,7 +10,7 @@ from fragmentlab.disclosure import for_markdown, for_terminal, for_xml
 from fragmentlab.qualification.comparing.comparison import Comparison, Flip, Tally, acceptance_interval
 from fragmentlab.qualification.comparing.expectations import Declaration
 from fragmentlab.qualification.comparing.verdict import Verdict, streams
-from fragmentlab.qualification.runs.opened import Run
+from fragmentlab.qualification.runs.run_files import Run
 
 LISTED = 20
 """Flips that are listed for people; the JUnit file has all of them."""
@@ -40,7 +40,7 @@ def move_of(flip: Flip) -> str:
     return f"{before} -> {flip.target}{expects}"
 
 
-def to_text(verdict: Verdict) -> str:
+def verdict_text(verdict: Verdict) -> str:
     """Lines for a terminal; at most LISTED flips."""
     comparison = verdict.comparison
     lines = [
@@ -66,7 +66,7 @@ def summary(comparison: Comparison) -> str:
     )
 
 
-def to_markdown(verdict: Verdict) -> str:
+def verdict_markdown(verdict: Verdict) -> str:
     """A CI summary; every text is escaped."""
     comparison = verdict.comparison
     parts = [
@@ -89,7 +89,7 @@ def to_markdown(verdict: Verdict) -> str:
     return "\n".join(parts) + "\n"
 
 
-def to_junit(verdict: Verdict) -> str:
+def verdict_junit(verdict: Verdict) -> str:
     """JUnit XML: one suite a batch; a test case for each flip and one for the streams that did not move."""
     comparison = verdict.comparison
     root = ET.Element("testsuites", name="fragmentlab compare")
