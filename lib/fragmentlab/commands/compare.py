@@ -6,19 +6,21 @@ import argparse
 import sys
 from pathlib import Path
 
-from fragmentlab.disclosure import for_terminal
-from fragmentlab.errors import InputError
+from fragmentlab.files import write_whole
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of docs/design.md, section 8."""
-    parser.add_argument("base", metavar="BASE", help="a run's folder, its id or a revision label")
+    parser.add_argument("base", metavar="BASE", help="a revision label, a run's id, or its folder's path")
     parser.add_argument("target", metavar="TARGET", help="the run that is judged, named likewise")
     parser.add_argument(
         "--runs",
         metavar="DIR",
         action="append",
-        help="folder of runs; may be repeated (default: runs, data/runs)",
+        help="folder of runs; may be repeated (default: runs, then the kit's own)",
+    )
+    parser.add_argument(
+        "--unrecorded", action="store_true", help="also take a folder that is in no ledger, by its path"
     )
     parser.add_argument("--batches", metavar="a,b", default="", help="judge only these batches")
     parser.add_argument(
@@ -36,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the verdict, write the files asked for, and exit 1 on regression."""
     from fragmentlab.qualification.comparing.comparison import compare_runs
-    from fragmentlab.qualification.comparing.expectations import load_expectations, proposal
+    from fragmentlab.qualification.comparing.expectations import Declared, load_expectations, proposal
     from fragmentlab.qualification.comparing.verdict import verdict_of
     from fragmentlab.qualification.comparing.verdict_texts import (
         verdict_junit,
@@ -45,17 +47,17 @@ def run(args: argparse.Namespace) -> int:
     )
     from fragmentlab.qualification.runs.run_files import find_run, runs_folders
 
-    declarations = load_expectations(path) if (path := _expectations(args.expectations)) else []
+    declared = load_expectations(path) if (path := _expectations(args.expectations)) else Declared()
     folders = runs_folders(args.runs)
-    base, target = find_run(args.base, folders), find_run(args.target, folders)
+    base, target = (find_run(name, folders, unrecorded=args.unrecorded) for name in (args.base, args.target))
     comparison = compare_runs(base, target, [name for name in args.batches.split(",") if name])
-    verdict = verdict_of(comparison, declarations)
+    verdict = verdict_of(comparison, declared)
     print(verdict_text(verdict))
     for option, text in ((args.junit, verdict_junit), (args.markdown, verdict_markdown)):
         if option:
-            _write(option, text(verdict))
+            write_whole(option, text(verdict))
     if args.propose:
-        _write(args.propose, proposal(comparison, verdict.undeclared))
+        write_whole(args.propose, proposal(comparison, verdict.undeclared))
     return 1 if verdict.is_regression else 0
 
 
@@ -68,10 +70,3 @@ def _expectations(option: str | None) -> Path | None:
         return None
     print(f"compare: declared flips are taken from {DEFAULT_FILE}", file=sys.stderr)
     return Path(DEFAULT_FILE)
-
-
-def _write(option: str, text: str) -> None:
-    try:
-        Path(option).write_text(text, encoding="utf-8")
-    except (OSError, ValueError):
-        raise InputError(f"cannot write {for_terminal(option)}") from None

@@ -14,9 +14,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of docs/design.md, section 8."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list the recorded runs")
-    _add_runs(listing)
+    _add_runs(listing, "runs, then the kit's own")
     verify = actions.add_parser("verify", help="prove that no run was altered, dropped or added")
-    _add_runs(verify)
+    _add_runs(verify, "each of runs and data/runs that is here")
     verify.add_argument("--head", metavar="HASH", help="the hash that the ledger must end with")
     take = actions.add_parser("import", help="take outcomes that a gateway logged, as evidence `imported`")
     take.add_argument("log", metavar="LOG", help="JSON Lines: stream or task, time, outcome, category")
@@ -24,12 +24,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     take.add_argument("--runs", metavar="DIR", default="runs", help="folder of runs (default: runs)")
 
 
-def _add_runs(parser: argparse.ArgumentParser) -> None:
+def _add_runs(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--runs",
         metavar="DIR",
         action="append",
-        help="folder of runs; may be repeated (default: runs, then the kit's own)",
+        help=f"folder of runs; may be repeated (default: {default})",
     )
 
 
@@ -39,8 +39,16 @@ def run(args: argparse.Namespace) -> int:
         return _import(args)
     from fragmentlab.qualification.runs.run_files import runs_folders
 
-    folders = runs_folders(args.runs)
-    return _list(folders, bool(args.runs)) if args.action == "list" else _verify(folders, args.head)
+    if args.action == "list":
+        return _list(runs_folders(args.runs), bool(args.runs))
+    folders = [Path(folder) for folder in args.runs or ("runs", "data/runs")]
+    if not args.runs:
+        folders = [folder for folder in folders if folder.is_dir()]
+    if not folders:
+        raise InputError(
+            "no folder of runs here; record one with `fragmentlab qualify`, or name it with --runs"
+        )
+    return _verify(folders, args.head)
 
 
 def _list(folders: list[Path], all_of_them: bool) -> int:

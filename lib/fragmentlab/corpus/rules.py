@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 from fragmentlab.assembler import SHIPPED, RulesError, RuleSet, rules_from_json
-from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.files import find_path, reason
+from fragmentlab.files import data_folder, find_path, read_bytes
+from fragmentlab.formats import canonical
 
 _MAX_BYTES = 1 << 16
 
 
 def find_rules(name_or_file: str) -> RuleSet:
-    """Return a shipped rule set by name, or the one in a file; raise InputError naming what is wrong with
-    it.
+    """Return a shipped rule set by name, or the one in a file; raise InputError saying what is wrong with it.
 
     A file that bears a shipped rule set's name without being it is named ``...-altered``, so that nothing
     that it decides is read as the shipped one's.
     """
     if name_or_file in SHIPPED:
         return SHIPPED[name_or_file]
-    shown = for_terminal(name_or_file)
     path = find_path(name_or_file, "rules")
     if path.suffix != ".json" and len(path.parts) == 1 and not path.exists():
-        raise InputError(f"unknown rule set {shown}; use {', '.join(SHIPPED)} or a rules file")
+        raise InputError(f"unknown rule set {name_or_file}; use {', '.join(SHIPPED)} or a rules file")
     try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"rules file {shown} cannot be read: {reason(error)}") from None
-    if len(text) > _MAX_BYTES:
-        raise InputError(f"rules file {shown} is larger than {_MAX_BYTES >> 10} KiB, no rule table is")
-    try:
-        rules = rules_from_json(text)
+        rules = rules_from_json(read_bytes(path, _MAX_BYTES, "no rule table is that large"))
     except RulesError as error:
-        raise InputError(f"rules file {shown}: {error}") from None
+        raise InputError(f"rules file {name_or_file}: {error}") from None
     if rules.name in SHIPPED and rules.cells != SHIPPED[rules.name].cells:
         return replace(rules, name=f"{rules.name}-altered")
     return rules
+
+
+def table_sha256(rules: RuleSet) -> str:
+    """The hash of a rule set's table, by which two tables of one name are told apart."""
+    cells = {identity: dict(row) for identity, row in rules.cells.items()}
+    return hashlib.sha256(canonical(cells).encode()).hexdigest()
+
+
+def recorded_name(rules: RuleSet) -> str:
+    """The name under which a rule set is recorded: that of a table of the kit, or ``candidate-`` and a hash.
+
+    Someone's own name may say too much.
+    """
+    ours = SHIPPED.get(rules.name)
+    if ours is None and rules.name in {path.stem for path in data_folder("rules").glob("*.json")}:
+        ours = find_rules(str(data_folder("rules") / f"{rules.name}.json"))
+    same = ours is not None and ours.cells == rules.cells
+    return rules.name if same else f"candidate-{table_sha256(rules)[:12]}"

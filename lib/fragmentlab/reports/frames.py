@@ -374,7 +374,7 @@ def _run_row(run: Any) -> dict[str, Any]:
         "run": run.id,
         "revision": run.revision,
         "subject": run.subject["kind"],
-        "rules": run.subject.get("rules"),
+        "rules": run.rules,
         "reconstruction": run.is_reconstruction,
         "started": pd.Timestamp(header["started"]),
         "streams": header["counts"]["streams"],

@@ -20,7 +20,7 @@ from fragmentlab.qualification.comparing.comparison import (
     compare_runs,
     state_of,
 )
-from fragmentlab.qualification.comparing.expectations import load_expectations
+from fragmentlab.qualification.comparing.expectations import Declared, load_expectations
 from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
 from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED, move_of, place_of, summary
 from fragmentlab.qualification.note_facts import EVIDENCE, null_sentence
@@ -252,10 +252,10 @@ def open_qualification(p: SimpleNamespace) -> Qualification:
     folder, committed = _resolved(p.runs), kit_folder() / "data" / "runs"
     batches = [name.strip() for name in p.batches.split(",") if name.strip()]
     base, target = (find_run(name, [folder, committed]) for name in (p.base, p.target))
-    declarations = load_expectations(_resolved(p.expectations)) if p.expectations else []
+    declared = load_expectations(_resolved(p.expectations)) if p.expectations else Declared()
     recorded = list_runs(folder)
     others = [run for run in (base, target) if run.id not in {known.id for known in recorded}]
-    judgement = verdict_of(compare_runs(base, target, batches), declarations)
+    judgement = verdict_of(compare_runs(base, target, batches), declared)
     return Qualification([*others, *recorded], judgement, batches)
 
 

@@ -19,6 +19,7 @@ from fragmentlab.assembler import (
     Tool,
     Tools,
 )
+from fragmentlab.corpus.rules import recorded_name, table_sha256
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.subjects.interface import Observation, RawCall
 
@@ -56,7 +57,8 @@ class AssemblerSubject:
             "kind": "assembler",
             "name": "fragmentlab.assembler",
             "version": __version__,
-            "rules": self._rules.name,
+            "rules": recorded_name(self._rules),
+            "rules_sha256": table_sha256(self._rules),
             "executable": self._rules.executable,
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sys
@@ -17,7 +18,7 @@ from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.comparing.comparison import acceptance_interval, compare_runs, paired_p
-from fragmentlab.qualification.comparing.expectations import load_expectations, proposal
+from fragmentlab.qualification.comparing.expectations import Declared, load_expectations, proposal
 from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
 from fragmentlab.qualification.comparing.verdict_texts import verdict_junit, verdict_markdown, verdict_text
 from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS
@@ -69,7 +70,7 @@ def made(tmp_path: Path) -> Callable[..., Run]:
     return make
 
 
-def _declared(folder: Path, *declarations: dict[str, str]) -> list[Any]:
+def _declared(folder: Path, *declarations: dict[str, str]) -> Declared:
     path = folder / "expectations.json"
     named = [{"reason": "because", "reviewer": "someone", **declaration} for declaration in declarations]
     path.write_text(json.dumps({"schema": "fragmentlab-expectations-v1", "declarations": named}))
@@ -98,9 +99,36 @@ def _declared(folder: Path, *declarations: dict[str, str]) -> list[Any]:
 )
 def test_each_flip_has_its_verdict(made: Callable[..., Run], before: str, after: str, verdict: str) -> None:
     """From one state to another is pass, lost protection, lost compatibility or drift."""
-    comparison = compare_runs(made(_row("s", before)), made(_row("s", after)))
+    other = _row("other", "no_calls")
+    comparison = compare_runs(made(_row("s", before), other), made(_row("s", after), other))
     assert verdict_of(comparison).kind == verdict
     assert len(comparison.flips) == (verdict != "pass")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(TIMEOUT, TIMEOUT), ("accepted", TIMEOUT), (CONFLICT, TIMEOUT), (TIMEOUT, "accepted")],
+)
+def test_a_run_that_failed_for_every_stream_never_passes(
+    made: Callable[..., Run], tmp_path: Path, before: str, after: str
+) -> None:
+    """It shows nothing, whatever a reviewer declared."""
+    comparison = compare_runs(made(_row("s", before)), made(_row("s", after)))
+    assert verdict_of(comparison).kind == "broken"
+    if before != after:
+        declared = _declared(tmp_path, {"stream": "s", "from": before, "to": after})
+        assert verdict_of(comparison, declared).kind == "broken"
+    assert "gave no outcome for any compared stream" in verdict_text(verdict_of(comparison))
+
+
+def test_what_decided_is_written_with_its_hash(made: Callable[..., Run], tmp_path: Path) -> None:
+    """Text, Markdown and JUnit name both runs and the hash of the declarations."""
+    base, target = made(_row("s", CONFLICT)), made(_row("s", "accepted"))
+    declared = _declared(tmp_path, {"stream": "s", "from": "rejected", "to": "accepted"})
+    sha256 = hashlib.sha256((tmp_path / "expectations.json").read_bytes()).hexdigest()
+    verdict = verdict_of(compare_runs(base, target), declared)
+    for text in (verdict_text(verdict), verdict_markdown(verdict), verdict_junit(verdict)):
+        assert all(word in text.replace("\\", "") for word in (base.id, target.id, sha256))
 
 
 def test_the_worst_kind_is_the_verdict(made: Callable[..., Run]) -> None:

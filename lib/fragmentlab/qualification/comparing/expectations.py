@@ -11,16 +11,16 @@ never excuses a vector whose expected rejection was accepted: that takes one tha
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
-from fragmentlab.disclosure import for_terminal
-from fragmentlab.errors import InputError
-from fragmentlab.files import reason
+from fragmentlab.files import read_bytes
 from fragmentlab.formats import StrictStruct, decode
 from fragmentlab.qualification.comparing.comparison import Comparison, Flip, Key
 
@@ -95,17 +95,18 @@ class Expectations(StrictStruct, frozen=True, tag_field="schema", tag="fragmentl
     declarations: tuple[Declaration, ...]
 
 
-def load_expectations(path: Path) -> tuple[Declaration, ...]:
-    """Read the declarations; raise InputError naming the one that cannot be used, without quoting it."""
-    shown = for_terminal(str(path))
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{shown} cannot be read: {reason(error)}") from None
-    if len(data) > _MAX_BYTES:
-        raise InputError(f"{shown} is larger than {_MAX_BYTES >> 20} MiB")
-    return decode(data, Expectations, shown).declarations
+@dataclass(frozen=True)
+class Declared:
+    """The declarations of a file, and its hash: what decided a verdict can be told from another file."""
+
+    declarations: tuple[Declaration, ...] = ()
+    sha256: str | None = None
+
+
+def load_expectations(path: Path) -> Declared:
+    """Read the declarations; raise InputError with the place of one that cannot be used."""
+    data = read_bytes(path, _MAX_BYTES)
+    return Declared(decode(data, Expectations, str(path)).declarations, hashlib.sha256(data).hexdigest())
 
 
 def proposal(comparison: Comparison, flips: list[Flip]) -> str:

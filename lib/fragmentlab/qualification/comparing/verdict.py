@@ -1,4 +1,4 @@
-"""The verdict of a comparison: pass, lost protection, lost compatibility or drift.
+"""The verdict of a comparison: pass, lost protection, lost compatibility, drift or broken.
 
 Source: docs/design.md, section 2.
 """
@@ -18,11 +18,13 @@ from fragmentlab.qualification.comparing.comparison import (
     Flip,
     Key,
 )
-from fragmentlab.qualification.comparing.expectations import Declaration
+from fragmentlab.qualification.comparing.expectations import Declaration, Declared
+from fragmentlab.subjects import FAILED
 
 PASS = "pass"
+BROKEN = "broken"
 KINDS = (LOST_PROTECTION, LOST_COMPATIBILITY, DRIFT)
-"""From the worst; a verdict is the worst that was not declared."""
+"""Kinds of flips from the worst; a verdict is the worst that was not declared."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Absent:
-    """A stream that is ``removed`` or ``changed`` in the target, and the declaration that covers it, if
-    any."""
+    """A stream that is ``removed`` or ``changed`` in the target, and what declares it, if anything."""
 
     key: Key
     what: str
@@ -48,6 +49,7 @@ class Verdict:
     """A comparison held against declarations. ``stale`` are declarations of what no longer occurs."""
 
     comparison: Comparison
+    declared: Declared
     judged: Sequence[Judged]
     absent: Sequence[Absent]
     stale: Sequence[Declaration]
@@ -69,9 +71,24 @@ class Verdict:
         """Kind -> how many undeclared flips."""
         return Counter(flip.kind for flip in self.undeclared)
 
+    @cached_property
+    def silent(self) -> list[str]:
+        """Which of the two runs gave no outcome for any compared stream: such a run shows nothing."""
+        pairs = self.comparison.rows.values()
+        return [
+            role
+            for side, role in enumerate(("base", "target"))
+            if all(pair[side]["outcome"] == FAILED for pair in pairs)
+        ]
+
     @property
     def kind(self) -> str:
-        """The worst kind of undeclared flip; what cannot be judged, and stale declarations, are drift."""
+        """The worst kind of undeclared flip; what cannot be judged, and stale declarations, are drift.
+
+        Where a run failed for every compared stream, nothing but lost protection is said of it.
+        """
+        if self.silent and not self.counts[LOST_PROTECTION]:
+            return BROKEN
         if self.undeclared:
             return self.undeclared[0].kind
         return DRIFT if self.undeclared_absent or self.stale else PASS
@@ -82,40 +99,33 @@ class Verdict:
 
     def reasons(self) -> list[str]:
         """Why the verdict is what it is, a sentence each."""
-        return [text for text in (*self._flip_reasons(), *self._other_reasons()) if text]
-
-    def _flip_reasons(self) -> list[str]:
         standing = sum(flip.standing for flip in self.undeclared)
         repaired = sum(flip.repairs for flip in self.undeclared)
-        return [
-            *(f"{kind}: {streams(self.counts[kind])}" for kind in KINDS if self.counts[kind]),
-            f"{streams(standing)} of these did not move: a vector expects a rejection, both accepted it"
-            if standing
-            else "",
-            f"{streams(repaired)} of these moved to what the vector expects: if that is a repair, declare it"
-            if repaired
-            else "",
-        ]
-
-    def _other_reasons(self) -> list[str]:
-        absent = Counter(absent.what for absent in self.undeclared_absent)
-        known = Counter(absent.what for absent in self.absent if absent.declaration is not None)
         declared = sum(judged.declaration is not None for judged in self.judged)
-        sources = ", ".join(self.comparison.changed_sources)
+        absent = Counter((absent.what, absent.declaration is None) for absent in self.absent)
+        changed, added = self.comparison.changed_sources, len(self.comparison.added)
+        counted = [
+            *((self.counts[kind], f"{kind}: {{}}") for kind in KINDS),
+            (standing, "{} of these did not move: a vector expects a rejection, both accepted it"),
+            (repaired, "{} of these moved to what the vector expects: if that is a repair, declare it"),
+            *(
+                (count, f"{{}} {what} {'without a declaration' if fails else 'as declared'}")
+                for (what, fails), count in sorted(absent.items())
+            ),
+            (declared, "{} flipped as declared"),
+            (added, "{} added, not judged against the base"),
+        ]
         return [
-            *(f"{streams(count)} {what} without a declaration" for what, count in sorted(absent.items())),
-            f"{len(self.stale)} declarations no longer occur" if self.stale else "",
-            f"{streams(declared)} flipped as declared" if declared else "",
-            *(f"{streams(count)} {what} as declared" for what, count in sorted(known.items())),
-            f"changed since the base run: {sources}" if sources else "",
-            f"{streams(len(self.comparison.added))} added, not judged against the base"
-            if self.comparison.added
-            else "",
+            *(f"the {role} run gave no outcome for any compared stream" for role in self.silent),
+            *(sentence.format(streams(count)) for count, sentence in counted if count),
+            *([f"{len(self.stale)} declarations no longer occur"] if self.stale else []),
+            *([f"changed since the base run: {', '.join(changed)}"] if changed else []),
         ]
 
 
-def verdict_of(comparison: Comparison, declarations: Sequence[Declaration] = ()) -> Verdict:
+def verdict_of(comparison: Comparison, declared: Declared = Declared()) -> Verdict:  # noqa: B008 - frozen
     """Hold a comparison against the declared flips; each declaration must cover something."""
+    declarations = declared.declarations
     judged = [
         Judged(flip, next((d for d in declarations if d.covers(flip)), None)) for flip in comparison.flips
     ]
@@ -130,7 +140,7 @@ def verdict_of(comparison: Comparison, declarations: Sequence[Declaration] = ())
         if not any(d.covers(flip) for flip in comparison.flips)
         and not any(d.covers_absence(a.key, a.what) for a in absent)
     ]
-    return Verdict(comparison, judged, absent, stale)
+    return Verdict(comparison, declared, judged, absent, stale)
 
 
 def streams(count: int) -> str:

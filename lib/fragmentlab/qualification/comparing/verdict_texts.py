@@ -40,13 +40,20 @@ def move_of(flip: Flip) -> str:
     return f"{before} -> {flip.target}{expects}"
 
 
+def _evidence(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """What the verdict was made from: both runs, and the file of declarations."""
+    for role, run in (("base", verdict.comparison.base), ("target", verdict.comparison.target)):
+        yield role, f"{subject_line(run)} [{run.id}]"
+    if verdict.declared.sha256:
+        yield "declared", f"flips as in the file with SHA-256 {verdict.declared.sha256}"
+
+
 def verdict_text(verdict: Verdict) -> str:
     """Lines for a terminal; at most LISTED flips."""
     comparison = verdict.comparison
     lines = [
         f"verdict: {verdict.kind}",
-        f"  base    {subject_line(comparison.base)}",
-        f"  target  {subject_line(comparison.target)}",
+        *(f"  {role:<7} {text}" for role, text in _evidence(verdict)),
         f"  {summary(comparison)}",
         *(f"  - {reason}" for reason in verdict.reasons()),
         *_listed_lines(verdict.undeclared),
@@ -71,10 +78,7 @@ def verdict_markdown(verdict: Verdict) -> str:
     comparison = verdict.comparison
     parts = [
         f"## Qualification: {verdict.kind}",
-        *(
-            f"- {role}: {for_markdown(subject_line(run))} (run {for_markdown(run.id)})"
-            for role, run in (("base", comparison.base), ("target", comparison.target))
-        ),
+        *(f"- {role}: {for_markdown(text)}" for role, text in _evidence(verdict)),
         f"- {for_markdown(summary(comparison))}",
         *(f"- {for_markdown(reason)}" for reason in verdict.reasons()),
         *_markdown_flips(verdict.undeclared),
@@ -90,11 +94,11 @@ def verdict_markdown(verdict: Verdict) -> str:
 
 
 def verdict_junit(verdict: Verdict) -> str:
-    """JUnit XML: one suite a batch; a test case for each flip and one for the streams that did not move."""
+    """JUnit XML: one suite per batch, one test case per flip, one for all streams that did not move."""
     comparison = verdict.comparison
     root = ET.Element("testsuites", name="fragmentlab compare")
     for batch in _batches(verdict):
-        suite = ET.SubElement(root, "testsuite", name=for_xml(batch))
+        suite = _suite(root, batch, verdict)
         unmoved = sum(key[0] == batch for key in comparison.rows) - sum(
             j.flip.batch == batch and j.flip.base is not None for j in verdict.judged
         )
@@ -109,12 +113,20 @@ def verdict_junit(verdict: Verdict) -> str:
                 _case(suite, batch, " ".join(absent.key), absent.what, "not judged", declared)
         _count(suite)
     if verdict.stale:
-        suite = ET.SubElement(root, "testsuite", name="expectations")
+        suite = _suite(root, "expectations", verdict)
         for declaration in verdict.stale:
             _case(suite, "expectations", declaration.text, "stale", "declared, but no longer occurs")
         _count(suite)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(root: ET.Element, name: str, verdict: Verdict) -> ET.Element:
+    suite = ET.SubElement(root, "testsuite", name=for_xml(name))
+    properties = ET.SubElement(suite, "properties")
+    for role, text in (("verdict", verdict.kind), *_evidence(verdict)):
+        ET.SubElement(properties, "property", name=role, value=for_xml(text))
+    return suite
 
 
 def _declared(declaration: Declaration | None) -> str | None:
