@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 
@@ -14,6 +15,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     schemas = actions.add_parser("schemas", help="write the JSON Schema of every format")
     schemas.add_argument("--out", metavar="DIR", help="folder (default: the checkout's data/schemas)")
     schemas.set_defaults(act=_schemas)
+    history = actions.add_parser("history", help="record the committed runs, or check that they come again")
+    history.add_argument("--out", metavar="DIR", help="folder of runs (default: the checkout's data/runs)")
+    history.add_argument("--check", action="store_true", help="make them elsewhere and compare every row")
+    history.set_defaults(act=_history)
     found = actions.add_parser("counterexamples", help="write the shortest counterexamples as vectors")
     found.add_argument("--rules", metavar="R", help="a rules file or name (default: every counterfactual)")
     found.add_argument("--out", metavar="FILE", help="default: the checkout's counterexample.json")
@@ -36,6 +41,27 @@ def _schemas(args: argparse.Namespace) -> int:
         (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
     print(folder)
     return 0
+
+
+def _history(args: argparse.Namespace) -> int:
+    from fragmentlab.files import data_folder
+    from fragmentlab.qualification.runs.history import differences, record_history, stale_sources
+    from fragmentlab.qualification.runs.run_files import list_runs
+
+    runs = Path(args.out) if args.out else data_folder("runs")
+    if not args.check:
+        record_history(runs)
+        print(runs)
+        return 0
+    committed = list_runs(runs)
+    with tempfile.TemporaryDirectory(prefix="fragmentlab-") as folder:
+        found = differences(committed, record_history(Path(folder) / "runs"))
+    for difference in found:
+        print(difference)
+    if stale := stale_sources(committed[0]):
+        print(f"changed since the history was recorded: {', '.join(stale)}", file=sys.stderr)
+    print(f"{len(committed)} runs made again: {'some rows differ' if found else 'every row is the same'}")
+    return 1 if found else 0
 
 
 def _counterexamples(args: argparse.Namespace) -> int:
