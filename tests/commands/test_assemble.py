@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from fragmentlab.assembler import CATEGORIES
+from fragmentlab.assembler import CATEGORIES, explain
 from fragmentlab.cli import main
+from fragmentlab.corpus.streams import plain_stream
 
 CANARY = "kanarienvogel"
 RAW = (CANARY + "-id", CANARY + "_tool", CANARY + " text")
@@ -73,8 +75,8 @@ def test_the_exit_status_and_the_json_say_the_outcome(
 
 
 def test_raw_values_appear_only_with_reveal(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Aliases and lengths by default; the raw call only where asked for, never of a refused response."""
-    for file in ("ok.sse", "bad.sse", "text.sse"):
+    """Aliases and lengths by default; raw calls and a refused stream's fragments only where asked for."""
+    for file in ("ok.sse", "bad.sse", "text.sse", "."):
         for options in ([], ["--json"]):
             main(["assemble", str(recorded / file), *options])
     captured = capsys.readouterr()
@@ -82,38 +84,133 @@ def test_raw_values_appear_only_with_reveal(recorded: Path, capsys: pytest.Captu
     main(["assemble", str(recorded / "ok.sse"), "--json", "--reveal"])
     raw = {"index": 0, "id": RAW[0], "name": RAW[1], "arguments": '{"a":"' + RAW[2] + '"}'}
     assert json.loads(capsys.readouterr().out)["calls"] == [raw]
-    for options in (["--reveal"], ["--reveal", "--json"]):
-        main(["assemble", str(recorded / "bad.sse"), *options])
-        assert CANARY not in capsys.readouterr().out
+    main(["assemble", str(recorded / "bad.sse"), "--json", "--reveal"])
+    assert CANARY not in capsys.readouterr().out  # the calls of a refused response are never put together
+    main(["assemble", str(recorded / "bad.sse"), "--reveal"])
+    fragments = capsys.readouterr().out.splitlines()[-2:]
+    assert fragments[0].startswith("  event 1, fragment 1: {") and RAW[1] in fragments[0]
+    assert fragments[1] == f'  event 2, fragment 2: {{"index": 0, "id": "{CANARY}-other"}}'
 
 
-def test_a_person_reads_the_outcome_the_fault_and_what_to_do(
+def test_what_is_revealed_cannot_steer_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters and reordering marks are shown as escapes."""
+    (tmp_path / "bad.sse").write_text(fragment(id=5, function={"name": "\x1b[31m\u202e"}))
+    main(["assemble", str(tmp_path / "bad.sse"), "--reveal"])
+    assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
+
+
+def test_a_person_reads_the_point_the_place_and_what_to_do(
     recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The outcome comes first, then the meaning and next steps from the category file, then the timeline."""
+    """The point and its place come first, then the fault with its next steps, then the timeline."""
     main(["assemble", str(recorded / "bad.sse")])
     out = capsys.readouterr().out
-    assert out.startswith("rejected: identity.conflict   rules keep-established\n")
-    entry = CATEGORIES["identity.conflict"]
-    assert entry.meaning in out
-    assert all(step in out for step in entry.next_steps)
+    result = plain_stream(REJECTED.encode()).assemble(diagnose=True)  # type: ignore[union-attr]
+    told = explain(result.faults[0], result)
+    assert out.startswith(f"rejected: identity.conflict: {told.headline}\nat event 2, fragment 2")
+    assert told.next_steps and all(f"-> {step}" in out for step in told.next_steps)
     assert "string B" in out and "established A" in out and "tools unknown" in out
     assert "\x1b" not in out
 
 
-def test_a_text_without_an_event_is_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An error page is refused as cut off, and the person is told what it may be."""
+def test_several_streams_are_listed_and_one_is_picked(
+    recorded: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder or a glob is one row per stream and a count; --stream explains a row."""
+    monkeypatch.chdir(recorded)
+    assert main(["assemble", "."]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines[1:-1]]
+    assert rows == [
+        ["1", "bad.sse", "rejected", "identity.conflict", "1", "0"],
+        ["2", "ok.jsonl", "accepted", "1", "1"],
+        ["3", "ok.sse", "accepted", "1", "1"],
+        ["4", "text.sse", "no_calls", "0", "0"],
+    ]
+    assert lines[-1] == (
+        "4 streams: 2 accepted, 1 rejected identity.conflict, 1 no_calls. --stream N explains one."
+    )
+    assert main(["assemble", "*ok*", "text.sse"]) == 0
+    capsys.readouterr()
+    assert main(["assemble", ".", "--stream", "1"]) == 1
+    picked = capsys.readouterr().out
+    assert main(["assemble", "bad.sse"]) == 1
+    assert picked == capsys.readouterr().out
+    for number in ("0", "5"):
+        assert main(["assemble", ".", "--stream", number]) == 2
+        assert f"there is no stream {number}" in capsys.readouterr().err
+
+
+def test_several_streams_are_json_lines(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each line has the stream's file, place and notes before what one stream alone prints."""
+    files = [str(recorded / name) for name in ("ok.sse", "bad.sse")]
+    assert main(["assemble", *files, "--json"]) == 1
+    for file, line in zip(files, capsys.readouterr().out.splitlines(), strict=True):
+        listed = json.loads(line)
+        assert listed.pop("file") == file
+        del listed["place"], listed["notes"]
+        main(["assemble", file, "--json"])
+        assert listed == json.loads(capsys.readouterr().out)
+
+
+def test_good_files_are_shown_where_others_are_not(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be read is named on standard error; exit 1 where a stream was found, 2 where none was."""
+    ok, missing = str(recorded / "ok.sse"), str(recorded / "missing")
+    (recorded / "empty").write_bytes(b"")
+    assert main(["assemble", ok, missing, str(recorded / "empty")]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.startswith("accepted") and captured.err.count("skipped: ") == 2
+    assert main(["assemble", missing, str(recorded / "empty")]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out and captured.err.endswith("fragmentlab assemble: no stream was found\n")
+
+
+def test_the_end_and_limits_can_be_said(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A person may know what the recording does not say."""
+    (recorded / "cut.sse").write_text(FIRST + REST + event(finish="tool_calls"))
+    for options, category in (
+        ([], None),
+        (["--end", "aborted"], "completion.transport_error"),
+        (["--limit", "events=2"], "limit.events"),
+        (["--limit", "events=9", "--limit", "calls=1"], None),
+    ):
+        main(["assemble", str(recorded / "cut.sse"), "--json", *options])
+        assert json.loads(capsys.readouterr().out)["category"] == category
+
+
+def test_a_text_without_an_event_is_no_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error page is none, and nothing is judged."""
     (tmp_path / "page").write_text("<html>502 Bad Gateway</html>")
-    assert main(["assemble", str(tmp_path / "page")]) == 1
-    out = capsys.readouterr().out
-    assert "completion.truncated" in out and "is it a recorded stream, or an error page?" in out
+    assert main(["assemble", str(tmp_path / "page")]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out and captured.err.count("\n") == 1
+
+
+def test_the_everyday_case_loads_little(recorded: Path) -> None:
+    """One event file needs neither the importer nor anything but msgspec beside the standard library."""
+    code = f"""
+import sys
+import tempfile
+from fragmentlab.cli import main
+from fragmentlab.corpus.streams import plain_stream
+main(["assemble", {str(recorded / "bad.sse")!r}])
+loaded = {{name.partition(".")[0] for name in sys.modules}}
+heavy = loaded & {{"yaml", "httpx", "pandas", "jsonschema", "brotli"}}
+print(sorted(heavy | {{name for name in sys.modules if "importing" in name}}), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr == "[]\n"
 
 
 def test_an_endless_timeline_is_cut_and_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A person gets a bounded number of lines, and the number of those left out."""
-    monkeypatch.setattr("fragmentlab.commands.assemble._LISTED_LINES", 20)
+    monkeypatch.setattr("fragmentlab.commands.result_text._LISTED_LINES", 20)
     (tmp_path / "long.sse").write_text("".join(fragment(id=f"{n}") for n in range(50)))
     main(["assemble", str(tmp_path / "long.sse")])
     out = capsys.readouterr().out
@@ -128,11 +225,14 @@ def run(*args: str, stdin: bytes | int = subprocess.DEVNULL) -> subprocess.Compl
 
 
 def test_standard_input_is_a_file_too() -> None:
-    """``-`` reads the stream from standard input, in a process of its own."""
-    done = run("assemble", "-", "--json", stdin=ACCEPTED.encode())
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["outcome"] == "accepted"
-    assert done.stderr == b""
+    """``-`` takes from standard input whatever a file may hold, and leaves no copy of it."""
+    for text in (ACCEPTED, json.dumps([{"response": {"body": ACCEPTED}}])):
+        done = run("assemble", "-", "--json", stdin=text.encode())
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert json.loads(done.stdout)["outcome"] == "accepted"
+    done = run("assemble", "-", stdin=b"nothing of the kind")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert not list(Path(tempfile.gettempdir()).glob("fragmentlab-standard-input-*"))
 
 
 def bad_inputs(folder: Path) -> dict[str, list[str]]:
@@ -146,15 +246,14 @@ def bad_inputs(folder: Path) -> dict[str, list[str]]:
     (folder / "rules.json").write_text(json.dumps(rules))
     (folder / "empty").write_bytes(b"")
     (folder / "binary").write_bytes(bytes(range(256)))
-    with (folder / "huge").open("wb") as file:
-        file.truncate(200_000_000)
     ok = str(folder / "ok.sse")
     return {
-        "No such file": ["assemble", str(folder / "missing")],
-        "it is a directory": ["assemble", str(folder)],
+        "is not there": ["assemble", str(folder / "missing")],
         "is empty": ["assemble", str(folder / "empty")],
         "is binary": ["assemble", str(folder / "binary")],
-        "larger than 64 MiB": ["assemble", str(folder / "huge")],
+        "--limit needs NAME=N": ["assemble", ok, "--limit", "evnts=3"],
+        "above 0; the names are": ["assemble", ok, "--limit", "events=many"],
+        "invalid choice: 'soon'": ["assemble", ok, "--end", "soon"],
         "unrecognized arguments": ["assemble", ok, "--jsn"],
         "unknown rule set": ["assemble", ok, "--rules", "keep"],
         "cell established / null is missing": ["assemble", ok, "--rules", str(folder / "rules.json")],

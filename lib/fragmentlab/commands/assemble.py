@@ -1,181 +1,209 @@
-"""``fragmentlab assemble FILE``: one recorded stream to an outcome (exit 0 accepted or no_calls, 1
-rejected)."""
+"""``fragmentlab assemble``: recordings of any kind to outcomes; one stream is explained, several listed."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import sys
-from collections.abc import Iterator
-from itertools import groupby
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
+from itertools import chain, islice
+from typing import Any
 
-from fragmentlab.assembler import CATEGORIES, DEFAULT_RULES, Fault, FragmentRow, Result
+from fragmentlab.assembler import DEFAULT_RULES, Limits, Result
+from fragmentlab.commands.result_text import aligned, raw_lines, result_lines
 from fragmentlab.corpus.rules import find_rules
-from fragmentlab.corpus.streams import read_stream_file
+from fragmentlab.corpus.streams import ENDS, MAX_FILE_BYTES, Stream, plain_stream
 from fragmentlab.disclosure import for_terminal
-from fragmentlab.errors import InputError
+from fragmentlab.errors import InputError, visible
+from fragmentlab.files import open_file
 
-_COLOURS = {"accepted": "\x1b[32m", "rejected": "\x1b[31m", "no_calls": "\x1b[36m", "heading": "\x1b[1m"}
-_LISTED_FAULTS = 10
-_LISTED_LINES = 1000
+DESCRIPTION = """\
+Takes whatever holds recorded streams: event files, JSON Lines, HAR, cassettes, logs, archives, folders and
+globs. One stream is explained; several are listed, and --stream N explains one of them. The exit status is 0
+where all are accepted or no_calls, 1 where one is rejected or a file was skipped for a fault, and 2 where no
+stream was found.
+"""
+STANDARD_INPUT = "standard input"
+_COPY = "fragmentlab-standard-input-"
+_HEADER = ("", "file", "place", "outcome", "category", "calls", "nulls")
+_DOUBTFUL = ("event.", "protocol.", "limit.")
+"""Faults that a recorder may have caused: the importer knows what recorders do to events."""
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """One stream of those that were found, and its outcome."""
+
+    stream: Stream
+    result: Result
+    file: str
+    place: str = ""
+    notes: tuple[str, ...] = ()
+    """What was unusual about the recording, or undone."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of docs/design.md, section 8."""
+    parser.description = DESCRIPTION
     parser.add_argument(
-        "file", metavar="FILE", help="a recorded stream (SSE or JSON Lines), - for standard input"
+        "paths", nargs="+", metavar="PATH", help="a file, folder or glob; - is standard input"
     )
+    parser.add_argument("--stream", type=int, metavar="N", help="explain stream N of those that are listed")
     parser.add_argument(
         "--rules", metavar="R", default=DEFAULT_RULES, help="a rule set's name or a rules file"
     )
-    parser.add_argument("--tools", metavar="a,b", help="the known tools; without them names are not checked")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--tools", metavar="a,b", help="the known tools, instead of those that were recorded")
+    parser.add_argument("--end", choices=ENDS, help="how the transport ended, instead of what was recorded")
     parser.add_argument(
-        "--reveal", action="store_true", help="show the raw IDs, names and arguments of an accepted call"
+        "--limit", action="append", default=[], metavar="NAME=N", help="change a limit, such as events=500"
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the outcome as one JSON object; of several streams one object per line, which also has "
+        "the stream's file, place and notes",
+    )
+    parser.add_argument(
+        "--reveal", action="store_true", help="show raw IDs, names and arguments, of a refused stream too"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Assemble in diagnosing mode and print for a person, or as JSON."""
+    assembled = _assembler(args)
+    with ExitStack() as stack:
+        paths = [_standard_input(stack) if path == "-" else path for path in args.paths]
+        if args.stream is None and len(paths) == 1 and (plain := _plain(paths[0], assembled)):
+            return _show_one(plain, args)
+        return _show_found(paths, assembled, args)
+
+
+def _assembler(args: argparse.Namespace) -> Callable[..., Assembled]:
+    """Return what assembles one stream as the options say."""
     rules = find_rules(args.rules)
-    tools = None if args.tools is None else _tools(args.tools)
-    stream = read_stream_file(args.file)
-    result = stream.assemble(rules, tools=tools, diagnose=True)
-    if args.json:
-        print(json.dumps(result.to_json(args.reveal)))
-    else:
-        print("\n".join(_lines(result, args.reveal, sys.stdout.isatty())))
-    return 1 if result.outcome == "rejected" else 0
+    tools = None if args.tools is None else [name.strip() for name in args.tools.split(",")]
+    if tools is not None and not all(tools):
+        raise InputError("--tools needs names with commas between them, such as read_source,save_report")
+    limits = _limits(args.limit) if args.limit else None
+
+    def assembled(stream: Stream, *where: Any) -> Assembled:
+        stream = replace(stream, end=args.end or stream.end)
+        return Assembled(stream, stream.assemble(rules, diagnose=True, tools=tools, limits=limits), *where)
+
+    return assembled
 
 
-def _tools(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise InputError(
-            "--tools needs names with commas between them, such as --tools read_source,save_report"
-        )
-    return names
+def _limits(options: Sequence[str]) -> Limits:
+    try:
+        return Limits.of({name: int(number) for name, _, number in (text.partition("=") for text in options)})
+    except ValueError:
+        names = ", ".join(field.name for field in fields(Limits))
+        raise InputError(f"--limit needs NAME=N with a whole number above 0; the names are {names}") from None
 
 
-def _lines(result: Result, reveal: bool, colours: bool) -> Iterator[str]:
-    def paint(text: str, colour: str) -> str:
-        return f"{_COLOURS[colour]}{text}\x1b[0m" if colours else text
+def _standard_input(stack: ExitStack) -> str:
+    """Return a file with what standard input gives, which is removed in the end."""
+    if sys.stdin is None:
+        raise InputError("standard input is closed; name a file or pipe a stream in")
+    copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix=_COPY))  # noqa: SIM115 - the stack closes it
+    shutil.copyfileobj(sys.stdin.buffer, copy)
+    copy.flush()
+    return copy.name
 
-    head = result.outcome + (f": {result.category}" if result.category else "")
-    yield (
-        paint(head, result.outcome)
-        + f"   rules {result.rules}"
-        + ("" if result.executable else " (never executable)")
+
+def _plain(path: str, assembled: Callable[..., Assembled]) -> Assembled | None:
+    """Assemble a file that is one response itself; None where the importer may know better.
+
+    So the everyday case is quick, and needs nothing but the assembler.
+    """
+    try:
+        with open_file(path) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError:
+        return None
+    stream = plain_stream(data) if len(data) <= MAX_FILE_BYTES else None
+    found = stream and assembled(stream, _shown(path))
+    if not found:
+        return None
+    faults = [fault.category for fault in found.result.faults if fault.category.startswith(_DOUBTFUL)]
+    is_doubtful = faults or "response_id_changed" in found.result.tolerances
+    return None if is_doubtful and find_spec("yaml") else found
+
+
+def _show_found(paths: Sequence[str], assembled: Callable[..., Assembled], args: argparse.Namespace) -> int:
+    from fragmentlab.corpus.importing.streams import Summary, import_streams
+
+    summary = Summary()
+    found = (
+        assembled(item.stream, _shown(item.file), item.place, item.notes)
+        for item in import_streams(paths, summary)
     )
-    yield _summary(result)
-    if not result.counts["events"]:
-        yield "Nothing in it is an event: is it a recorded stream, or an error page?"
-    for call in result.calls:
-        shown = call.to_json(reveal)
-        yield "  call " + "  ".join(f"{key} {for_terminal(str(value))}" for key, value in shown.items())
-    if result.faults:
-        yield ""
-        yield paint("Faults", "heading") + " (the first one decides)"
-        yield from _faults(result)
-    if result.timeline:
-        yield ""
-        yield paint("Timeline", "heading")
-        lines = list(timeline_lines(result.timeline))
-        yield from lines[:_LISTED_LINES]
-        if len(lines) > _LISTED_LINES:
-            yield f"  ... and {len(lines) - _LISTED_LINES} more lines"
-        if omitted := result.counts["omitted_rows"]:
-            yield f"  ... and {omitted} fragments past the limit timeline_rows"
-    if result.tolerances:
-        yield ""
-        yield (
-            paint("Tolerated", "heading") + ": " + ", ".join(f"{k} {v}" for k, v in result.tolerances.items())
+    if args.stream is not None:
+        chosen = next(islice(found, args.stream - 1, None), None) if args.stream > 0 else None
+        if chosen is None:
+            raise InputError(f"there is no stream {args.stream}; without --stream they are listed")
+        return _show_one(chosen, args)
+    first = list(islice(found, 2))
+    status = _show_one(first[0], args) if len(first) == 1 else _show_all(chain(first, found), args)
+    skipped = [f"{_shown(where)}: {why}" for where, why in summary.faults]
+    if not first and len(skipped) == 1:
+        raise InputError(skipped[0])
+    for line in skipped:
+        print(visible(f"skipped: {line}"), file=sys.stderr)
+    if not first:
+        left_out = ", ".join(f"{what}: {count}" for what, count in summary.left_out.items())
+        raise InputError("no stream was found" + (f"; left out: {left_out}" if left_out else ""))
+    return max(status, int(bool(skipped)))
+
+
+def _show_one(one: Assembled, args: argparse.Namespace) -> int:
+    if args.json:
+        print(json.dumps(one.result.to_json(args.reveal)))
+    else:
+        print("\n".join(result_lines(one.result, args.reveal, sys.stdout.isatty())))
+        for note in one.notes:
+            print(f"Noted: {note}")
+        if args.reveal and not one.result.calls:
+            print("\n".join(raw_lines(one.stream)))
+    return int(one.result.outcome == "rejected")
+
+
+def _show_all(found: Iterable[Assembled], args: argparse.Namespace) -> int:
+    """List the streams: as a table in the end, or as JSON while they come."""
+    rows: list[tuple[str, ...]] = [_HEADER]
+    outcomes = Counter[str]()
+    for number, one in enumerate(found, 1):
+        result = one.result
+        outcomes[f"{result.outcome} {result.category or ''}".strip()] += 1
+        if args.json:
+            where = {"file": one.file, "place": one.place, "notes": one.notes}
+            print(json.dumps(where | result.to_json(args.reveal)))
+            continue
+        counts = (result.counts["calls"], result.counts["null_continuations"])
+        row = (
+            number,
+            one.file,
+            one.place.replace("document", ""),
+            result.outcome,
+            result.category or "",
+            *counts,
         )
+        rows.append(tuple(for_terminal(str(cell)) for cell in row))
+    if outcomes and not args.json:
+        print("\n".join(aligned(rows)))
+        told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+        print(f"{outcomes.total()} streams: {told}. --stream N explains one.")
+    return int(any(outcome.startswith("rejected") for outcome in outcomes))
 
 
-def _summary(result: Result) -> str:
-    counts = result.counts
-    parts = [_counted(counts[name], name[:-1]) for name in ("events", "fragments", "calls")]
-    parts.append(_counted(counts["null_continuations"], "null continuation"))
-    if not counts["events"]:
-        parts.append("no event was found, so it may be a web page or a document instead of a stream")
-    if not counts["names_checked"]:
-        parts.append("tools unknown, so names were not checked")
-    return "; ".join(parts)
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}" + ("" if count == 1 else "s")
-
-
-def _faults(result: Result) -> Iterator[str]:
-    by_category: dict[str, list[Fault]] = {}
-    for fault in result.faults:
-        by_category.setdefault(fault.category, []).append(fault)
-    for category, faults in by_category.items():
-        entry = CATEGORIES[category]
-        yield f"  {category}" + (f", {len(faults)} times" if len(faults) > 1 else "")
-        yield f"    {entry.meaning}"
-        for fault in faults[:_LISTED_FAULTS]:
-            yield f"    at {_where(fault)}"
-        if len(faults) > _LISTED_FAULTS:
-            yield f"    ... and {len(faults) - _LISTED_FAULTS} more"
-        for step in entry.next_steps:
-            yield f"    -> {step}"
-    if omitted := result.counts["omitted_faults"]:
-        yield f"  ... and {omitted} faults past the limit diagnosed_faults"
-
-
-def _where(fault: Fault) -> str:
-    places = [
-        f"{name} {getattr(fault, name)}" for name in ("event", "fragment", "call") if getattr(fault, name)
-    ]
-    facts = []
-    if fault.incoming_kind:
-        facts.append(f"ID {fault.incoming_kind}")
-    if fault.previous_identity:
-        facts.append(f"identity was {fault.previous_identity}")
-    facts += [name.replace("_", " ") for name, value in fault.flags.items() if value is True]
-    return ", ".join(places or ["the end of the stream"]) + (f" ({', '.join(facts)})" if facts else "")
-
-
-def timeline_lines(rows: tuple[FragmentRow, ...]) -> Iterator[str]:
-    """Yield the timeline as aligned text, a run of alike fragments on one line. IDs stand as aliases."""
-    header = ("events", "fragments", "index", "incoming ID", "identity", "decision", "name", "arguments")
-    table = [header]
-    for _, group in groupby(rows, key=_alike):
-        run_ = list(group)
-        first, last = run_[0], run_[-1]
-        table.append(
-            (
-                _span(first.event, last.event),
-                _span(first.fragment, last.fragment),
-                "-" if first.index is None else str(first.index),
-                (first.incoming_kind or "-") + (f" {first.incoming_alias}" if first.incoming_alias else ""),
-                _identity(first),
-                first.decision + (f" {first.category}" if first.category else ""),
-                f"{sum(row.name_bytes for row in run_)} B",
-                f"{sum(row.arguments_bytes for row in run_)} B",
-            )
-        )
-    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
-    for row in table:
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _alike(row: FragmentRow) -> tuple[object, ...]:
-    return (
-        row.index, row.incoming_kind, row.incoming_alias, row.previous_identity, row.next_identity,
-        row.id_alias, row.decision, row.category,
-    )  # fmt: skip
-
-
-def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
-
-
-def _identity(row: FragmentRow) -> str:
-    if row.previous_identity is None:
-        return "-"
-    known = f"{row.next_identity}" + (f" {row.id_alias}" if row.id_alias else "")
-    return known if row.previous_identity == row.next_identity else f"{row.previous_identity} -> {known}"
+def _shown(path: object) -> str:
+    """Return a file's name for people: the copy of standard input is not one that they know."""
+    text = str(path)
+    return STANDARD_INPUT if os.path.basename(text).startswith(_COPY) else text

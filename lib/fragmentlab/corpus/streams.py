@@ -32,6 +32,7 @@ FIDELITIES = ("reads", "events", "chunks")
 ENDS = ("clean", "aborted", "unknown")
 _LIMITS = Limits()
 _CONTENT_ID = re.compile(r"s-[0-9a-f]{16}(-[0-9]{1,9})?")
+_OTHER_LINE = re.compile(rb"[\r\n](?!(?:data|event|id|retry)?:|[\r\n]|\Z)")
 _FIELD_LINE = re.compile(rb"(?:^|[\r\n])(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:")
 
 
@@ -113,6 +114,19 @@ def stream_id(body: bytes) -> str:
 def framing_of(body: bytes) -> Framing:
     """Tell JSON Lines from an event stream by the first non-blank byte."""
     return "jsonl" if body.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")[:1] == b"{" else "sse"
+
+
+def plain_stream(data: bytes) -> Stream | None:
+    """Return the stream that a file is as it stands; None where something else may be around it.
+
+    It must be an event stream in which every line is a field or a comment, or chunks as JSON Lines.
+    """
+    if framing_of(data) == "jsonl":
+        lines = [line for line in data.splitlines() if line.strip()]
+        is_plain = all(line.lstrip()[:1] == b"{" for line in lines) and b'"choices"' in lines[0]
+    else:
+        is_plain = _FIELD_LINE.match(data) is not None and _OTHER_LINE.search(data) is None
+    return Stream(stream_id(data), data) if is_plain else None
 
 
 def own_id(wanted: str, ids: Counter[str]) -> str:
