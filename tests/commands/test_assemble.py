@@ -188,24 +188,6 @@ def test_a_text_without_an_event_is_no_stream(tmp_path: Path, capsys: pytest.Cap
     assert not captured.out and captured.err.count("\n") == 1
 
 
-def test_the_everyday_case_loads_little(recorded: Path) -> None:
-    """One event file needs neither the importer nor anything but msgspec beside the standard library."""
-    code = f"""
-import sys
-import tempfile
-from fragmentlab.cli import main
-from fragmentlab.corpus.streams import plain_stream
-main(["assemble", {str(recorded / "bad.sse")!r}])
-loaded = {{name.partition(".")[0] for name in sys.modules}}
-heavy = loaded & {{"yaml", "httpx", "pandas", "jsonschema", "brotli"}}
-print(sorted(heavy | {{name for name in sys.modules if "importing" in name}}), file=sys.stderr)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stderr == "[]\n"
-
-
 def test_an_endless_timeline_is_cut_and_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,7 @@ def test_an_abbreviated_option_is_refused(capsys: pytest.CaptureFixture[str]) ->
 def test_many_unknown_arguments_are_one_line_of_bounded_length(capsys: pytest.CaptureFixture[str]) -> None:
     """A pattern that the shell expanded to hundreds of files is no screenful."""
     with pytest.raises(SystemExit):
-        main(["assemble", *[f"folder/recording-{number}.sse" for number in range(500)]])
+        main(["minimize", *[f"folder/recording-{number}.sse" for number in range(500)], "--category", "c"])
     error = capsys.readouterr().err
     assert "unrecognized arguments: folder/recording-1.sse" in error
     assert error.count("\n") == 1 and len(error) < 400
