@@ -13,7 +13,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -150,6 +150,70 @@ def check_label(text: str, what: str) -> str:
 def slug(label: str) -> str:
     """The label as the beginning of a folder name."""
     return label.replace("/", "-")[:48].rstrip(".-")
+
+
+# Messages of the kit on a page.
+
+_GIVEN = "(as given)"
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*%?")
+_MARKS = ".,;:!?()[]{}\"'`"
+
+
+def only_own_words(message: str, given: Iterable[str] = (), also: str = "") -> str:
+    """A message of the kit without any word that came from elsewhere, such as a path or a name in a file.
+
+    Words of the kit's own texts and of ``also`` stay, and numbers. Each of ``given`` is replaced as a whole
+    first: a path may hold blanks and words of ours. A given word of ours by itself says nothing and stays.
+    """
+    own = _own_words() | _words(also)
+
+    def mask(found: re.Match[str]) -> str:
+        word = found[0].strip(_MARKS)
+        return found[0] if _is_own(word, own) else found[0].replace(word, _GIVEN)
+
+    spelt = {text for value in given for text in _spellings(value)}
+    for text in sorted(spelt, key=len, reverse=True):
+        if not all(_is_own(word.strip(_MARKS), own) for word in text.split()):
+            message = re.sub(rf"(?:[^\s'\"(]*/|(?<!\w)){re.escape(text)}(?!\w)[^\s:;,'\")]*", _GIVEN, message)
+    message = re.sub(r"\S+", mask, message)
+    return re.sub(rf"{re.escape(_GIVEN)}( {re.escape(_GIVEN)})+", _GIVEN, message)
+
+
+def _spellings(given: str) -> Iterator[str]:
+    """How a message may spell a given text, a list with commas or a path."""
+    for part in [given, *given.split(",")]:
+        text = part.strip()
+        if text:
+            paths = (Path(text), Path(os.path.abspath(text)), Path(os.path.realpath(text)))
+            yield from (visible(spelt) for spelt in (text, *map(str, paths), *(path.name for path in paths)))
+
+
+def _is_own(word: str, own: Collection[str]) -> bool:
+    return not word or word in own or _NUMBER.fullmatch(word) is not None
+
+
+def _words(text: str) -> set[str]:
+    return {word.strip(_MARKS) for word in text.split()}
+
+
+@cache
+def _own_words() -> frozenset[str]:
+    """Words of the texts in the kit's code, docstrings left out, and of the system's error messages."""
+    import ast
+    import errno
+
+    from fragmentlab.assembler import CATEGORIES, SHIPPED
+
+    words = {_GIVEN.strip(_MARKS), *_GIVEN.strip(_MARKS).split(), *CATEGORIES, *SHIPPED, *shipped_names()}
+    for number in errno.errorcode:
+        words |= _words(os.strerror(number))
+    for path in Path(__file__).parent.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_bytes())))
+        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+                words |= _words(node.value)
+    return frozenset(words)
 
 
 # Batches and values that must not leave.

@@ -15,6 +15,7 @@ import os
 import shutil
 import stat
 import sys
+import tempfile
 import uuid
 from collections.abc import Collection, Iterator
 from functools import cache
@@ -90,6 +91,33 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
 
 
 @contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Give a private folder among the temporary files; it goes when the block ends.
+
+    What killed processes left there is removed first, and mentioned on standard error. Raises InputError
+    where there is no place for it.
+    """
+    place = Path(tempfile.gettempdir()) / f"fragmentlab-{os.getuid()}"
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+        facts = place.lstat()
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+            raise InputError(f"{place} is not a private folder of yours; remove it or set TMPDIR")
+        with contextlib.ExitStack() as claim:
+            with locked(place):
+                mention_abandoned(place)
+                folder = place / _working_name()
+                folder.mkdir(mode=0o700)
+                claim.enter_context(locked(folder))
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        raise InputError(f"temporary files cannot be written: {reason(error)}") from None
+
+
+@contextlib.contextmanager
 def new_folder(path: str | Path) -> Iterator[Path]:
     """Give a folder to fill: it becomes ``path`` when the block ends well and is removed otherwise.
 
@@ -104,8 +132,7 @@ def new_folder(path: str | Path) -> Iterator[Path]:
         place.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as claim:
             with locked(place.parent):
-                for left in remove_abandoned(place.parent):
-                    print(InputError(f"removed what an interrupted process left: {left}"), file=sys.stderr)
+                mention_abandoned(place.parent)
                 folder.mkdir()
                 claim.enter_context(locked(folder))
             try:
@@ -116,6 +143,12 @@ def new_folder(path: str | Path) -> Iterator[Path]:
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {reason(error)}") from None
+
+
+def mention_abandoned(folder: Path) -> None:
+    """Remove what killed processes left in a folder whose lock the caller holds, and say so."""
+    for left in remove_abandoned(folder):
+        print(InputError(f"removed what an interrupted process left: {left}"), file=sys.stderr)
 
 
 def remove_abandoned(folder: Path, keep: Collection[Path] = ()) -> list[Path]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,7 +21,7 @@ import pytest
 from fragmentlab.reports.frame.build import plan_report
 from fragmentlab.reports.frame.execute import Execution
 from fragmentlab.reports.frame.parameters import NOT_SHOWN
-from fragmentlab.reports.frame.render import page_of, summary
+from fragmentlab.reports.frame.render import page_of, ran_line
 from tests.reports.frame.notebooks import CLOSE, code, markdown, write_notebook
 
 CANARY = "c4n4ry"
@@ -207,9 +209,9 @@ def test_pages_show_declared_parameters_only(mixed):
         assert set(names) == {("n", "4")}
 
 
-def good_notebook(folder, name="01-good", **options):
+def good_notebook(folder, name="01-good", *cells):
     folder.mkdir(exist_ok=True)
-    return write_notebook(folder, name, code(CLOSE), **options)
+    return write_notebook(folder, name, *cells, code(CLOSE))
 
 
 @pytest.mark.parametrize(
@@ -260,14 +262,20 @@ def test_only_selects_and_says_so(tmp_path):
         good_notebook(tmp_path / "nb", name)
     chosen = plan_report(str(tmp_path / "nb"), ["03-c", "01"], ["n=5"]).jobs
     assert [job.notebook.name for job in chosen] == ["01-a", "03-c"]
-    assert "1 of 3 notebooks ran" in summary([page_of(Execution(chosen[0], None, 1.0, {"cells": []}), {})], 3)
+    page = page_of(Execution(chosen[0], None, 1.0, {"cells": []}), {})
+    assert "1 of 3 notebooks ran" in ran_line([page], 3)
 
 
 @pytest.mark.parametrize(
-    "how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=["interrupted", "cancelled", "hung up"]
+    "how",
+    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL],
+    ids=["interrupted", "cancelled", "hung up", "killed"],
 )
-def test_no_kernel_outlives_the_command(tmp_path, how):
-    """A report that is stopped ends its kernels: the connection that one holds is closed."""
+def test_nothing_outlives_the_command(tmp_path, monkeypatch, how):
+    """A report that is stopped ends its kernels: the connection that one holds is closed. What a killed one
+    leaves is a folder that the next one removes and mentions."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    killed = how == signal.SIGKILL
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(TIME_LIMIT)
         hold = f"import socket\nheld = socket.create_connection({server.getsockname()})\nheld.recv(1)"
@@ -281,7 +289,36 @@ def test_no_kernel_outlives_the_command(tmp_path, how):
     with connection:
         connection.settimeout(TIME_LIMIT)
         assert connection.recv(1) == b""
-    assert process.returncode == 130 and told.endswith("fragmentlab report: interrupted\n")
+    if not killed:
+        assert process.returncode == 130 and told.endswith("fragmentlab report: interrupted\n")
+    (scratch,) = tmp_path.glob("fragmentlab-*")
+    assert len(list(scratch.iterdir())) == killed
+    write_notebook(tmp_path / "nb", "01-holds", code(CLOSE))
+    again = report("--notebooks", "nb", "--out", "out", cwd=tmp_path)
+    assert again.returncode == 0 and again.stderr.count("removed what an interrupted process left") == killed
+    assert list(scratch.iterdir()) == []
+
+
+def test_what_cannot_be_saved_is_said(tmp_path):
+    """A notebook whose result the system does not take is named as that, not as a dead kernel."""
+    good_notebook(tmp_path / "nb", "01-large", code(f"print('x' * {1 << 20})"))
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (1 << 19, 1 << 19))
+    command = [sys.executable, "-m", "fragmentlab", "report", "--notebooks", "nb", "--out", "out"]
+    ended = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=TIME_LIMIT, preexec_fn=limit
+    )
+    assert ended.returncode == 1
+    assert "FAILED (what it computed cannot be saved: File too large)" in ended.stderr
+
+
+def test_a_page_that_cannot_be_written_is_named(tmp_path):
+    """Where a page cannot be written the command says so in one line and leaves no half of it."""
+    good_notebook(tmp_path / "nb")
+    (tmp_path / "out" / "01-good.html").mkdir(parents=True)
+    ended = report("--notebooks", "nb", "--out", "out", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith("fragmentlab report: out/01-good.html cannot be")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["01-good.html", "01-good.ipynb"]
 
 
 # The browser: any request that leaves the page would meet the proxy, which counts them.

@@ -23,6 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     found.add_argument("--rules", metavar="R", help="a rules file or name (default: every counterfactual)")
     found.add_argument("--out", metavar="FILE", help="default: the checkout's counterexample.json")
     found.set_defaults(act=_counterexamples)
+    notebooks = actions.add_parser("notebooks", help="run notebooks and write them as they are committed")
+    notebooks.add_argument("paths", nargs="*", metavar="NOTEBOOK", help="default: all of the checkout's")
+    notebooks.set_defaults(act=_notebooks)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,3 +77,15 @@ def _counterexamples(args: argparse.Namespace) -> int:
         return 1
     print(out)
     return 0
+
+
+def _notebooks(args: argparse.Namespace) -> int:
+    from fragmentlab.reports.frame.catalog import list_notebooks, notebooks_folder
+    from fragmentlab.reports.frame.refresh import refresh
+
+    given = [Path(path) for path in args.paths]
+    paths = given or [notebook.path for notebook in list_notebooks(notebooks_folder(None))]
+    failed = {path.stem: reason for path in paths if (reason := refresh(path))}
+    for name, reason in failed.items():
+        print(f"{name}: {reason}", file=sys.stderr)
+    return 1 if failed else 0

@@ -38,17 +38,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import jinja2  # noqa: F401 - a missing kit is noticed before anything is written
 
+    from fragmentlab.files import scratch_folder
     from fragmentlab.reports.frame.build import build_report, plan_report
 
     plan = plan_report(
         args.notebooks, [key for only in args.only for key in only.split(",")], args.parameters
     )
     out = _writable_folder(args.out)
-    try:
-        with tempfile.TemporaryDirectory(prefix="fragmentlab-") as scratch:
-            failed = build_report(plan, out, Path(scratch), _say)
-    except OSError as error:
-        raise InputError(f"the report cannot be written: {error.strerror or 'input/output error'}") from None
+    with scratch_folder() as scratch:
+        failed = build_report(plan, out, scratch, _say)
     print(out / "index.html")
     return 1 if failed else 0
 
@@ -58,15 +56,18 @@ def _say(line: str) -> None:
 
 
 def _writable_folder(option: str) -> Path:
+    from fragmentlab.files import locked, mention_abandoned, reason
+
     folder = Path(option)
     if not option:
         raise InputError("--out needs a folder; give its name")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            mention_abandoned(folder)
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"0")
-    except (OSError, ValueError):
-        raise InputError(
-            f"cannot write to the output folder {for_terminal(option)}; choose another with --out"
-        ) from None
+    except (OSError, ValueError) as error:
+        why = f"cannot write to the output folder {option}: {reason(error)}"
+        raise InputError(f"{why}; choose another with --out") from None
     return folder

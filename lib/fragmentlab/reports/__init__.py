@@ -13,8 +13,8 @@ How a notebook of this repository is made
 - A result that must hold raises ``ResultDoesNotHold("why")``: the run fails and the page says why. Messages
   of other exceptions are never shown, apart from ``InputError``.
 - The last code cell is ``conclude(shows=[...], not_shown=[...])``. Without it the notebook counts as failed.
-- No outputs are committed, except of cells tagged ``nbval-check-output`` (``python -m
-  fragmentlab.reports.frame.refresh notebooks/NN-*.ipynb`` writes them).
+- No outputs are committed, except of cells tagged ``nbval-check-output`` (``fragmentlab maintain
+  notebooks`` writes them).
 """
 
 from fragmentlab.reports.frame.parameters import check_parameters

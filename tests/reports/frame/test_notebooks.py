@@ -9,11 +9,13 @@ import sys
 
 import pytest
 
+from fragmentlab.cli import main
 from fragmentlab.files import kit_folder
 from fragmentlab.reports.frame.catalog import list_notebooks, read_notebook
 from fragmentlab.reports.frame.parameters import declared_parameters
 from fragmentlab.reports.frame.refresh import CHECKED, committed_form
 from fragmentlab.reports.frame.sanitize import FOOTER_TYPE
+from tests.reports.frame.notebooks import CLOSE, code, write_notebook
 
 NOTEBOOKS = list_notebooks(kit_folder() / "notebooks")
 TIME_LIMIT = 300
@@ -43,10 +45,10 @@ def test_committed_without_what_a_run_leaves(notebook):
 def test_title_question_parameters_check_end(notebook):
     """A notebook opens with a title and a question, checks its parameters next, and ends with a heading."""
     content = read_notebook(notebook.path)
-    code = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
+    sources = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
     assert notebook.title and notebook.question
     assert declared_parameters(notebook.path)
-    assert f'check_parameters("{notebook.name}", globals())' in code[1]
+    assert f'check_parameters("{notebook.name}", globals())' in sources[1]
 
 
 @all_notebooks
@@ -92,11 +94,32 @@ def test_plain_papermill_fails_on_a_wrong_parameter(tmp_path, given, told):
     assert told in ended.stderr
 
 
-@all_notebooks
-def test_checked_tables_are_current(notebook):
-    """nbval finds the committed tables again."""
-    tags = [tag for cell in read_notebook(notebook.path)["cells"] for tag in cell["metadata"].get("tags", [])]
-    if CHECKED not in tags:
-        pytest.skip("no cell of this notebook is tagged nbval-check-output")
-    ended = run("pytest", "-q", "-p", "no:cacheprovider", "--nbval-lax", notebook.path, cwd=kit_folder())
-    assert ended.returncode == 0, ended.stdout[-2000:]
+def test_the_suite_runs_every_notebook(pytestconfig):
+    """nbval is on and the notebooks are among the tests: their checked tables are compared there."""
+    assert "notebooks" in pytestconfig.getini("testpaths")
+    assert pytestconfig.getoption("nbval_lax")
+    checked = [tag for notebook in NOTEBOOKS for tag in tags_of(read_notebook(notebook.path))]
+    assert checked.count(CHECKED) >= len(NOTEBOOKS)
+
+
+def tags_of(content):
+    return [tag for cell in content["cells"] for tag in cell["metadata"].get("tags", [])]
+
+
+def test_refreshed_as_it_is_committed(tmp_path):
+    """``maintain notebooks`` runs a notebook and keeps the outputs of its checked cells only."""
+    path = write_notebook(tmp_path, "01-kept", code("1 + n", CHECKED), code("2 + n"), code(CLOSE))
+    assert main(["maintain", "notebooks", str(path)]) == 0
+    content = read_notebook(path)
+    assert content == committed_form(content)
+    outputs = [cell["outputs"] for cell in content["cells"] if cell.get("outputs")]
+    assert [output["data"]["text/plain"] for [output] in outputs] == [["4"]]
+
+
+def test_a_failing_notebook_is_left_alone(tmp_path, capsys):
+    """``maintain notebooks`` names a notebook that fails and does not touch its file."""
+    path = write_notebook(tmp_path, "01-fails", code("1 / 0", CHECKED))
+    before = path.read_bytes()
+    assert main(["maintain", "notebooks", str(path)]) == 1
+    assert path.read_bytes() == before
+    assert capsys.readouterr().err.startswith("01-fails: ZeroDivisionError")

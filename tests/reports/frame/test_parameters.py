@@ -14,7 +14,7 @@ from fragmentlab.reports.frame.parameters import (
     check_parameters,
     declared_parameters,
     parse_assignments,
-    shown,
+    shown_value,
     typed,
 )
 from tests.reports.frame.notebooks import write_notebook
@@ -191,4 +191,4 @@ def test_bad_declarations_are_refused(tmp_path, cell):
 )
 def test_only_public_values_are_printed(notebook, name, value, printed):
     """A path or a tool's name given as parameter is never printed; shipped names and stream ids are."""
-    assert shown(declared_parameters(notebook)[name], value) == printed
+    assert shown_value(declared_parameters(notebook)[name], value) == printed

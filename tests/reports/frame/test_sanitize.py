@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,17 +60,47 @@ def test_frames_are_named_by_line_and_our_own_files():
 
 def test_own_messages_stay_without_what_was_given():
     """Messages of this kit stay, bounded and visible, with paths that a parameter gave replaced."""
-    message = f"/tmp/{SECRET}/a.sse cannot be read: \x1b[31m" + "x" * 2000
+    message = f"/tmp/{SECRET}/a.sse cannot be read: \x1b[31m" + " cannot be read" * 200
     output = error("InputError", message)
     told = only_output(sanitized(notebook(output), {}, [f"/tmp//{SECRET}/a.sse"]))
-    assert told["evalue"].startswith(r"(as given) cannot be read: \x1b[31mx") and len(told["evalue"]) <= 600
+    assert told["evalue"].startswith("(as given) cannot be read: (as given) cannot")
+    assert len(told["evalue"]) <= 600
 
 
 def test_a_short_given_name_leaves_other_words_alone():
     """What was given is replaced where it stands by itself, not inside of a word."""
     output = error("InputError", "1 of 3 scenarios; sc: no scenario in /tmp/sc/x, sc.json")
     told = only_output(sanitized(notebook(output), {}, ["/tmp/sc"]))
-    assert told["evalue"] == "1 of 3 scenarios; (as given): no scenario in (as given)/x, (as given).json"
+    assert told["evalue"] == "1 of 3 scenarios; (as given): no scenario in (as given), (as given)"
+
+
+@pytest.mark.parametrize(
+    ("message", "given", "told"),
+    [
+        ("{}/a b.har cannot be read", ["{}/a b.har"], "(as given) cannot be read"),
+        ("{}.har cannot be read", ["x.har, {}.har"], "(as given) cannot be read"),
+        ("/data/{}/x cannot be read", [" {}/x"], "(as given) cannot be read"),
+        ("batch {} holds nothing to replay", ["renamed"], "batch (as given) holds nothing to replay"),
+        ("{}-1.parquet, line 3: not JSON", [], "(as given), line 3: not JSON"),
+        ("a scenario named {} is missing", ["named"], "a scenario named (as given) is missing"),
+        ("/home/{}/lib/notebooks is missing", [], "(as given) is missing"),
+        ("stream s-{} is missing", ["stream"], "stream (as given) is missing"),
+        ("identity.conflict: 12,000 of 13.5 % {}", [], "identity.conflict: 12,000 of 13.5 % (as given)"),
+        ("No such file or directory", ["file", "or"], "No such file or directory"),
+    ],
+)
+def test_only_the_kits_own_words_stay(message, given, told):
+    """Of a message stays what the kit says; a list, a blank, a folder's other name hides nothing."""
+    output = error("InputError", message.format(SECRET))
+    given = [text.format(SECRET) for text in given]
+    assert only_output(sanitized(notebook(output), {}, given))["evalue"] == told
+
+
+@pytest.mark.parametrize("name", ["OSError", "FileNotFoundError", "PermissionError"])
+def test_the_system_is_quoted_without_the_path(name):
+    """An error of the system keeps what the system calls it: a full disk is told from a fault."""
+    output = error(name, f"[Errno 28] No space left on device: '/x/{SECRET}'")
+    assert only_output(sanitized(notebook(output), {}))["evalue"] == "No space left on device"
 
 
 def test_metadata_and_standard_error_go():

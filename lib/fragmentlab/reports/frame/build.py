@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fragmentlab.files import write_whole
 from fragmentlab.reports.frame.catalog import list_notebooks, notebooks_folder, select_notebooks
 from fragmentlab.reports.frame.execute import Execution, Job, execute
 from fragmentlab.reports.frame.parameters import (
     Parameter,
     declared_parameters,
     parse_assignments,
-    shown,
+    shown_value,
     typed,
 )
-from fragmentlab.reports.frame.render import index_html, notebook_html, page_of, summary, write_whole
+from fragmentlab.reports.frame.render import index_html, notebook_html, page_of, ran_line
 
 
 @dataclass(frozen=True)
 class Plan:
     """The jobs of one report, checked before any kernel starts."""
 
-    jobs: list[Job]
-    declared: dict[str, dict[str, Parameter]]
+    jobs: Sequence[Job]
+    declared: Mapping[str, Mapping[str, Parameter]]
     notebooks_in_folder: int
 
 
@@ -35,22 +36,23 @@ def plan_report(folder: str | None, only: Sequence[str], assignments: Sequence[s
     declares or whose text does not fit the declared type.
     """
     available = list_notebooks(notebooks_folder(folder))
-    chosen = select_notebooks(available, list(only))
+    chosen = select_notebooks(available, only)
     declared = {notebook.name: declared_parameters(notebook.path) for notebook in chosen}
     given = parse_assignments(assignments, {name: p for own in declared.values() for name, p in own.items()})
     jobs = []
     for notebook in chosen:
         own = declared[notebook.name]
         values = {name: typed(own[name], text) for name, text in given.items() if name in own}
-        jobs.append(
-            Job(notebook, values, {name: shown(p, values.get(name, p.default)) for name, p in own.items()})
-        )
+        shown = {name: shown_value(p, values.get(name, p.default)) for name, p in own.items()}
+        jobs.append(Job(notebook, values, shown))
     return Plan(jobs, declared, len(available))
 
 
 def build_report(plan: Plan, out: Path, scratch: Path, say: Callable[[str], None]) -> int:
-    """Run the plan's notebooks, write a page and an executed notebook each, then the index; return how
-    many failed."""
+    """Run the plan's notebooks and write their pages, then the index; return how many notebooks failed.
+
+    Raises InputError where a page cannot be written.
+    """
     say(f"{len(plan.jobs)} notebooks to run")
     ended: list[Execution] = []
 
@@ -60,11 +62,11 @@ def build_report(plan: Plan, out: Path, scratch: Path, say: Callable[[str], None
         page = page_of(execution, plan.declared[name])
         write_whole(out / f"{name}.ipynb", json.dumps(execution.content, indent=1, ensure_ascii=False) + "\n")
         write_whole(out / f"{name}.html", notebook_html(page, execution.content))
-        verdict = "passed" if execution.passed else f"FAILED ({execution.reason})"
-        say(f"{len(ended)}/{len(plan.jobs)} {name} {verdict} in {page.duration}")
+        how = "passed" if execution.passed else f"FAILED ({execution.reason})"
+        say(f"{len(ended)}/{len(plan.jobs)} {name} {how} in {page.duration}")
 
     executions = execute(plan.jobs, scratch, write)
     pages = [page_of(execution, plan.declared[execution.job.notebook.name]) for execution in executions]
     write_whole(out / "index.html", index_html(pages, plan.notebooks_in_folder))
-    say(summary(pages, plan.notebooks_in_folder))
+    say(ran_line(pages, plan.notebooks_in_folder))
     return sum(not execution.passed for execution in executions)

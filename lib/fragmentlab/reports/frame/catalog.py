@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def list_notebooks(folder: Path) -> list[Notebook]:
     return [_described(path) for path in paths]
 
 
-def select_notebooks(notebooks: list[Notebook], only: list[str]) -> list[Notebook]:
+def select_notebooks(notebooks: list[Notebook], only: Sequence[str]) -> list[Notebook]:
     """Keep those whose number or name is in ``only`` (all, when it is empty)."""
     chosen = [n for n in notebooks if not only or n.name in only or n.name.split("-")[0] in only]
     matched = {key for n in chosen for key in (n.name, n.name.split("-")[0])}

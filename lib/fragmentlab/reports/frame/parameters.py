@@ -112,7 +112,7 @@ def typed(parameter: Parameter, text: str) -> str | int | float | bool:
     return value
 
 
-def shown(parameter: Parameter, value: str | int | float | bool) -> str:
+def shown_value(parameter: Parameter, value: str | int | float | bool) -> str:
     """What a report may print of a value: never a path, a tool's name or anything else that could be
     private."""
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Write a notebook back as it is committed: ``python -m fragmentlab.reports.frame.refresh NOTEBOOK...``.
+"""Write a notebook back as it is committed: ``fragmentlab maintain notebooks``.
 
 Runs each notebook with its defaults and keeps only the outputs of cells tagged ``nbval-check-output``;
 everything else that a machine or a run leaves in a notebook goes.
@@ -7,12 +7,11 @@ everything else that a machine or a run leaves in a notebook goes.
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fragmentlab.files import scratch_folder, write_whole
 from fragmentlab.reports.frame.build import plan_report
 from fragmentlab.reports.frame.execute import execute
 
@@ -37,21 +36,12 @@ def committed_form(notebook: Mapping[str, Any]) -> dict[str, Any]:
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
-def main(paths: list[str]) -> int:
-    """Refresh each notebook in place; a failing one is left alone and makes the status 1."""
-    failed = 0
-    for path in map(Path, paths):
-        plan = plan_report(str(path.parent), [path.stem], [])
-        with tempfile.TemporaryDirectory() as scratch:
-            [execution] = execute(plan.jobs, Path(scratch), lambda _: None)
-        if execution.passed:
-            text = json.dumps(committed_form(execution.content), indent=1, ensure_ascii=False)
-            path.write_text(text + "\n", encoding="utf-8")
-        else:
-            failed += 1
-            print(f"{path.stem}: {execution.reason}", file=sys.stderr)
-    return min(failed, 1)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def refresh(path: Path) -> str | None:
+    """Run a notebook and write it back as it is committed; where it fails, leave it alone and say why."""
+    plan = plan_report(str(path.parent), [path.stem], [])
+    with scratch_folder() as scratch:
+        [execution] = execute(plan.jobs, scratch, lambda _: None)
+    if execution.passed:
+        text = json.dumps(committed_form(execution.content), indent=1, ensure_ascii=False)
+        write_whole(path, text + "\n")
+    return execution.reason

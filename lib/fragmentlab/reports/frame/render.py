@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ class ShownParameter:
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     title: str
     anchor: str
 
@@ -44,10 +42,10 @@ class Page:
     reason: str | None
     duration: str
     parameters: list[ShownParameter]
-    sections: list[Section]
+    sections: list[PageSection]
 
 
-def page_of(execution: Execution, declared: dict[str, Parameter]) -> Page:
+def page_of(execution: Execution, declared: Mapping[str, Parameter]) -> Page:
     """Describe one execution for its own page and for the index."""
     notebook = execution.job.notebook
     return Page(
@@ -91,10 +89,10 @@ def index_html(pages: Sequence[Page], notebooks_in_folder: int) -> str:
     )
     environment.filters["shown"] = for_html
     template = environment.get_template("overview.html.j2")
-    return template.render(runs=pages, summary=summary(pages, notebooks_in_folder), version=__version__)
+    return template.render(runs=pages, summary=ran_line(pages, notebooks_in_folder), version=__version__)
 
 
-def summary(pages: Sequence[Page], notebooks_in_folder: int) -> str:
+def ran_line(pages: Sequence[Page], notebooks_in_folder: int) -> str:
     """One sentence on how the run went."""
     failed = sum(not page.passed for page in pages)
     ran = (
@@ -105,20 +103,10 @@ def summary(pages: Sequence[Page], notebooks_in_folder: int) -> str:
     return f"{ran}: {len(pages) - failed} passed, {failed} failed."
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place and rename it, so that no reader ever meets half of it."""
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _sections(content: dict[str, Any]) -> list[Section]:
+def _sections(content: dict[str, Any]) -> list[PageSection]:
     sources = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "markdown"]
     titles = [title.replace("`", "") for source in sources for title in _HEADING.findall(source)]
-    return [Section(title, f"{number}-{_slug(title)}") for number, title in enumerate(titles, 1)]
+    return [PageSection(title, f"{number}-{_slug(title)}") for number, title in enumerate(titles, 1)]
 
 
 def _slug(title: str) -> str:

@@ -1,19 +1,23 @@
 """What may stay in an executed notebook: applied to every save, so that nothing else ever reaches a disk.
 
 Removed: what papermill and the kernel note about paths, times and parameters; raw parameter values; the text
-that libraries write to standard error; messages and source lines of tracebacks, apart from messages of our
-own exceptions, which never quote input. Source: docs/design.md, section 5.
+that libraries write to standard error; messages and source lines of tracebacks. Messages of our own
+exceptions stay, without any word that is not the kit's own, and what the system calls its errors.
+
+Source: docs/design.md, section 5.
 """
 
 from __future__ import annotations
 
+import builtins
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import fragmentlab
-from fragmentlab.disclosure import for_terminal
+from fragmentlab.disclosure import for_terminal, only_own_words
 
 OWN_EXCEPTIONS = frozenset({"InputError", "ResultDoesNotHold"})
 """Exceptions whose messages this kit writes itself."""
@@ -29,6 +33,7 @@ _PACKAGE = Path(fragmentlab.__file__).parent
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CELL_LINE = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 _PACKAGE_LINE = re.compile(r"fragmentlab/((?:[a-z_]+/)*[a-z_]+\.py):(\d+)")
+_SYSTEM_ERROR = re.compile(r"\[Errno (\d{1,3})\]")
 _EXCEPTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 
 
@@ -43,10 +48,14 @@ def sanitized(
     metadata = {
         key: notebook["metadata"][key] for key in _KEPT_NOTEBOOK_METADATA if key in notebook["metadata"]
     }
-    masks = _spellings(hidden)
-    cells = [_cell(cell, parameters, masks) for cell in notebook["cells"] if not _is_error_marker(cell)]
+    cells = [cell for cell in notebook["cells"] if not _is_error_marker(cell)]
+    sources = ["".join(cell["source"]) for cell in cells if not _is_injected(cell)]
+
+    def message(text: str) -> str:
+        return only_own_words(for_terminal(text), hidden, " ".join(sources))[:MESSAGE_LIMIT]
+
     return {
-        "cells": cells,
+        "cells": [_cell(cell, parameters, message) for cell in cells],
         "metadata": metadata,
         "nbformat": notebook["nbformat"],
         "nbformat_minor": notebook["nbformat_minor"],
@@ -80,29 +89,30 @@ def _is_error_marker(cell: Mapping[str, Any]) -> bool:
     return any(tag.startswith("papermill-error-cell") for tag in cell["metadata"].get("tags", []))
 
 
-def _spellings(hidden: Sequence[str]) -> list[str]:
-    spelt = {for_terminal(text) for given in hidden for text in (given, str(Path(given)), Path(given).name)}
-    return sorted((text for text in spelt if len(text) > 1), key=len, reverse=True)
+def _is_injected(cell: Mapping[str, Any]) -> bool:
+    return "injected-parameters" in cell["metadata"].get("tags", [])
 
 
-def _cell(cell: Mapping[str, Any], parameters: Mapping[str, str], masks: Sequence[str]) -> dict[str, Any]:
+def _cell(
+    cell: Mapping[str, Any], parameters: Mapping[str, str], message: Callable[[str], str]
+) -> dict[str, Any]:
     kept = {key: value for key, value in cell.items() if key not in ("metadata", "outputs", "attachments")}
     kept["metadata"] = {key: cell["metadata"][key] for key in _KEPT_CELL_METADATA if key in cell["metadata"]}
-    if "injected-parameters" in cell["metadata"].get("tags", []):
+    if _is_injected(cell):
         kept["source"] = "\n".join(
             ["# Parameters", *(f"# {name}: {value}" for name, value in parameters.items())]
         )
     if cell["cell_type"] == "code":
         kept["outputs"] = [
-            kept_output for output in cell["outputs"] if (kept_output := _output(output, masks))
+            kept_output for output in cell["outputs"] if (kept_output := _output(output, message))
         ]
     return kept
 
 
-def _output(output: Mapping[str, Any], masks: Sequence[str]) -> dict[str, Any] | None:
+def _output(output: Mapping[str, Any], message: Callable[[str], str]) -> dict[str, Any] | None:
     match output["output_type"]:
         case "error":
-            return _error(output, masks)
+            return _error(output, message)
         case "stream" if output["name"] == "stdout":
             return {"output_type": "stream", "name": "stdout", "text": output["text"]}
         case "display_data" | "execute_result":
@@ -116,16 +126,19 @@ def _output(output: Mapping[str, Any], masks: Sequence[str]) -> dict[str, Any] |
     return None
 
 
-def _error(output: Mapping[str, Any], masks: Sequence[str]) -> dict[str, Any]:
+def _error(output: Mapping[str, Any], message: Callable[[str], str]) -> dict[str, Any]:
     name = output["ename"] if _EXCEPTION_NAME.fullmatch(output["ename"]) else "Exception"
-    message = for_terminal(output["evalue"]) if name in OWN_EXCEPTIONS else ""
-    for text in masks:
-        # Whole words only: a folder named sc must not change the word scenarios.
-        message = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "(as given)", message)
-    message = message[:MESSAGE_LIMIT]
+    kind = getattr(builtins, name, None)
+    said = ""
+    if name in OWN_EXCEPTIONS:
+        said = message(output["evalue"])
+    elif (
+        isinstance(kind, type) and issubclass(kind, OSError) and (e := _SYSTEM_ERROR.match(output["evalue"]))
+    ):
+        said = os.strerror(int(e[1]))
     where = list(dict.fromkeys(_places(output["traceback"])))
-    summary = f"{name}: {message}" if message else f"{name} (its message may quote data and is not shown)"
-    return {"output_type": "error", "ename": name, "evalue": message, "traceback": [summary, *where]}
+    summary = f"{name}: {said}" if said else f"{name} (its message may quote data and is not shown)"
+    return {"output_type": "error", "ename": name, "evalue": said, "traceback": [summary, *where]}
 
 
 def _places(traceback: list[str]) -> Iterator[str]:

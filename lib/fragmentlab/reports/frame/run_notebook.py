@@ -1,23 +1,30 @@
-"""Run one notebook through papermill: ``python -m fragmentlab.reports.frame.worker < job.json``.
+"""Run one notebook through papermill: ``python -m fragmentlab.reports.frame.run_notebook``.
 
-A job is ``{"notebook", "output", "parameters", "shown", "hidden"}``: two paths, the typed values for
-papermill, what may be printed of them, and those that may not be. Exit status 0 when every cell ran, 1 when
-one failed; anything else means that the kernel or this process died. Every save passes ``sanitize``, so that
-the raw notebook never reaches a disk.
+The first line of standard input is the job: ``{"notebook", "output", "parameters", "shown", "hidden"}``, two
+paths, the typed values for papermill, what may be printed of them, and those that may not be. Standard input
+stays open as long as the process lives that asked; when it ends, so do this one and its kernel.
+
+Exit status 0 when every cell ran, 1 when one failed, NOT_SAVED and the system's error number where the result
+cannot be saved; anything else means that the kernel or this process died. Every save passes ``sanitize``, so
+that the raw notebook never reaches a disk.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any, NoReturn
 
 from fragmentlab.reports.frame.sanitize import sanitized
 
+NOT_SAVED = 64
 _SCHEME = "fragmentlab://"
+_LONGEST_JOB = 64 << 20
 
 
 class SanitizedFiles:
@@ -49,8 +56,10 @@ def main() -> int:
     from papermill.exceptions import PapermillExecutionError
     from papermill.iorw import papermill_io
 
-    job = json.load(sys.stdin)
     signal.signal(signal.SIGTERM, _stop)
+    with open(0, "rb", buffering=0, closefd=False) as requests:
+        job = json.loads(requests.readline(_LONGEST_JOB))
+    threading.Thread(target=_watch, args=(Path(job["output"]).parent,), daemon=True).start()
     papermill_io.register(_SCHEME, SanitizedFiles(job))
     try:
         papermill.execute_notebook(
@@ -62,7 +71,19 @@ def main() -> int:
         )
     except PapermillExecutionError:
         return 1
+    except OSError as error:
+        return NOT_SAVED + (error.errno or 0)
     return 0
+
+
+def _watch(folder: Path) -> None:
+    """Wait for the end of the process that asked; then nobody else would remove the folder."""
+    os.read(0, 1)
+    _orphaned.append(folder)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+_orphaned: list[Path] = []
 
 
 def _stop(signum: int, frame: object) -> NoReturn:
@@ -71,4 +92,8 @@ def _stop(signum: int, frame: object) -> NoReturn:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        for left in _orphaned:
+            shutil.rmtree(left, ignore_errors=True)
