@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COMMITTED = {
     "expectations": "data/runs/expectations.json",
     "policy": "lib/fragmentlab/runtime/policy.json",
+    "shapes": "data/shapes.json",
     "vectors": "data/vectors/*.json",
 }
 """Format -> where its committed files are, as a pattern."""

@@ -30,6 +30,7 @@ SCHEMAS = {
     "ledger": "fragmentlab.qualification.runs.ledger:Entry",
     "policy": "fragmentlab.runtime.policy:Policy",
     "run": "fragmentlab.qualification.runs.run_files:RunFile",
+    "shapes": "fragmentlab.corpus.synth.provider_shapes:ShapesDocument",
     "vectors": "fragmentlab.corpus.vectors:VectorDocument",
 }
 """Name of a format -> the Struct that declares it, as ``module:name``; its JSON Schema is

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class WireCall:
+    """One call as a server means it, before it is cut into fragments."""
+
+    id: str
+    name: str
+    arguments: str
+
+
 ENVELOPE: Mapping[str, Any] = {
     "id": "chatcmpl-fragmentlab",
     "object": "chat.completion.chunk",
@@ -79,14 +91,10 @@ def pieces(text: str, sizes: int | Iterable[int], *, halves: bool = False) -> It
     >>> list(pieces("abcde", 2)), list(pieces("abcde", [1, 3]))
     (['ab', 'cd', 'e'], ['a', 'bcd', 'e'])
     """
-    width = 2 if halves else 4
-    units = text.encode("utf-16-le" if halves else "utf-32-le", "surrogatepass")
-    codec = "utf-16-le" if halves else "utf-32-le"
-    at = 0
-    for size in repeat(sizes) if isinstance(sizes, int) else sizes:
-        if at >= len(units):
-            return
-        yield units[at : at + width * size].decode(codec, "surrogatepass")
-        at += width * size
-    if at < len(units):
-        yield units[at:].decode(codec, "surrogatepass")
+    width, codec = (2, "utf-16-le") if halves else (4, "utf-32-le")
+    units = text.encode(codec, "surrogatepass")
+    steps, at = repeat(sizes) if isinstance(sizes, int) else iter(sizes), 0
+    while at < len(units):
+        end = at + width * next(steps, len(text) or 1)
+        yield units[at:end].decode(codec, "surrogatepass")
+        at = end

@@ -14,6 +14,8 @@ from fragmentlab.corpus.synth.faults import FAULTS
 from fragmentlab.corpus.synth.provider_shapes import load_shapes
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
+from fragmentlab.wire.observing import SHAPES as SHAPES_WORDS
+from fragmentlab.wire.observing import observe
 
 SHAPES = load_shapes()
 CLEAN = [shape for shape in SHAPES if _takes_faults(shape)]
@@ -36,6 +38,15 @@ def test_a_shape_names_a_source_that_others_can_check(shape):
     """Every fact comes from a dated measurement or a public report."""
     assert shape.sources
     assert shape.streams_seen is None or any(source.startswith("own measurement") for source in shape.sources)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_a_shape_shows_what_it_says(shape):
+    """What is observed of a stream in a shape is what the shape's facts mean, in the same words."""
+    options = SynthOptions(3, 3, fault_share=0, parallel_share=0)
+    own = list(synthesize(options, [shape]))[{"omitted": 0, "null": 1}.get(shape.continuation_id, -1)]
+    assert shape.labels <= SHAPES_WORDS.keys()
+    assert observe(own.body, own.framing) == shape.labels
 
 
 def test_the_same_options_give_the_same_streams():

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.synth.chunks import MODEL, render
+from fragmentlab.corpus.synth.draft import TOOLS, Draft, draw_calls, write_draft
 from fragmentlab.corpus.synth.draws import Draws
-from fragmentlab.corpus.synth.faults import FAULTS, SyntheticFault
+from fragmentlab.corpus.synth.faults import FAULTS
 from fragmentlab.corpus.synth.provider_shapes import Shape, load_shapes
-from fragmentlab.corpus.synth.script import TOOLS, PlannedCall, Script, plan_calls, write_script
 
 _OTHER_STYLES = ("empty_string", "repeated")
 _TEXT = "Looking this up for you now."
@@ -71,10 +71,12 @@ def _styles(shape: Shape, task: int, left: int) -> list[tuple[str, str | None]]:
 def _stream(options: SynthOptions, shape: Shape, task: int, id_style: str, pair: str | None) -> Stream:
     draws = Draws(options.seed, "task", task)
     count = 2 + draws.below(2) if draws.chance(options.parallel_share) else 1
-    calls = plan_calls(draws, count, options.arguments_size)
+    calls = draw_calls(draws, count, options.arguments_size)
     interleaved = count > 1 and shape.has_continuations and draws.chance(options.interleaved_share)
     text = _TEXT if draws.chance(250) else ""
-    return _rendered(shape, calls, id_style, interleaved, text, draws, pair, None)
+    draft = write_draft(shape, calls, id_style, interleaved, draws)
+    draft.text = text
+    return _rendered(shape, draft, draws, pair)
 
 
 def _faulty_streams(options: SynthOptions, shapes: Sequence[Shape]) -> Iterator[Stream]:
@@ -84,8 +86,10 @@ def _faulty_streams(options: SynthOptions, shapes: Sequence[Shape]) -> Iterator[
         fault = FAULTS[task % len(FAULTS)]
         shape = usable[(task + task // len(FAULTS)) % len(usable)]
         draws = Draws(options.seed, "fault", task)
-        calls = plan_calls(draws, fault.calls, max(options.arguments_size, 48))
-        yield _rendered(shape, calls, "omitted", False, "", draws, None, fault)
+        calls = draw_calls(draws, fault.calls, max(options.arguments_size, 48))
+        draft = write_draft(shape, calls, "omitted", False, draws)
+        fault.apply(draft)
+        yield _rendered(shape, draft, draws, None)
         task += 1
 
 
@@ -102,21 +106,8 @@ def _takes_faults(shape: Shape) -> bool:
     )
 
 
-def _rendered(
-    shape: Shape,
-    calls: list[PlannedCall],
-    id_style: str,
-    interleaved: bool,
-    text: str,
-    draws: Draws,
-    pair: str | None,
-    fault: SyntheticFault | None,
-) -> Stream:
-    script: Script = write_script(shape, calls, id_style, interleaved, draws)
-    script.text = text
-    if fault is not None:
-        fault.apply(script)
-    body = render(shape, script, f"chatcmpl-syn-{draws.hex(8)}", ascii_only=draws.chance(125))
+def _rendered(shape: Shape, draft: Draft, draws: Draws, pair: str | None) -> Stream:
+    body = render(shape, draft, f"chatcmpl-syn-{draws.hex(8)}", ascii_only=draws.chance(125))
     return Stream(
         id=stream_id(body),
         body=body,
@@ -125,7 +116,7 @@ def _rendered(
         model=MODEL,
         tools=TOOLS,
         fidelity="reads",
-        end="clean" if fault is None or not script.cut else "unknown",
+        end="unknown" if draft.cut else "clean",
         pair=pair,
         evidence="controlled",
     )

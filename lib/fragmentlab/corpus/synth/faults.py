@@ -6,140 +6,107 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fragmentlab.corpus.synth.script import Script
+from fragmentlab.corpus.synth.draft import Draft
 
 INTERNAL_ERROR = '{"error":{"message":"The server had an error","type":"server_error","code":500}}'
+Change = Callable[[Draft], None]
 
 
 @dataclass(frozen=True)
 class SyntheticFault:
-    """``apply`` gives a script of at least ``calls`` calls, continuation IDs omitted, this ``category``."""
+    """``apply`` gives a draft of at least ``calls`` calls, continuation IDs omitted, this ``category``."""
 
     name: str
     category: str
-    apply: Callable[[Script], None]
+    apply: Change
     calls: int = 1
 
 
-def _first(script: Script, call: int = 0) -> dict[str, Any]:
-    return script.fragments_of(call)[0]
+def _said(name: str, value: Any, fragment: int = 0, call: int = 0) -> Change:
+    """Let one fragment say another value; ``...`` leaves the field out."""
+
+    def change(draft: Draft) -> None:
+        holder = draft.calls[call][fragment]
+        if name in ("name", "arguments"):
+            holder = holder["function"]
+        if value is ...:
+            del holder[name]
+        else:
+            holder[name] = value
+
+    return change
 
 
-def _null_then_id(script: Script) -> None:
-    first, second = script.fragments_of(0)[:2]
+def _finish(reason: str | None) -> Change:
+    def change(draft: Draft) -> None:
+        draft.finish_reason, draft.finish_beside = reason, draft.finish_beside if reason else set()
+
+    return change
+
+
+def _all(*changes: Change) -> Change:
+    def change(draft: Draft) -> None:
+        for one in changes:
+            one(draft)
+
+    return change
+
+
+def _null_then_id(draft: Draft) -> None:
+    first, second = draft.calls[0][:2]
     second["id"], first["id"] = first["id"], None
 
 
-def _empty_then_null(script: Script) -> None:
-    first, second = script.fragments_of(0)[:2]
-    first["id"], second["id"] = "", None
+def _id_duplicate(draft: Draft) -> None:
+    draft.calls[1][0]["id"] = draft.calls[0][0]["id"]
 
 
-def _second_call_null(script: Script) -> None:
-    _first(script, 1)["id"] = None
+def _cut(draft: Draft) -> None:
+    draft.cut = True
 
 
-def _id_changes(script: Script) -> None:
-    script.fragments_of(0)[-1]["id"] = "call_other"
+def _error_event(draft: Draft) -> None:
+    draft.error = INTERNAL_ERROR
 
 
-def _id_number(script: Script) -> None:
-    script.fragments_of(0)[-1]["id"] = 7
+def _after_finish(draft: Draft) -> None:
+    draft.after_finish.append(draft.calls[0][-1] | {"function": {"arguments": " "}})
 
 
-def _id_never(script: Script) -> None:
-    del _first(script)["id"]
+def _arguments_array(draft: Draft) -> None:
+    functions = [fragment["function"] for fragment in draft.calls[0]]
+    first = next(function for function in functions if function.get("arguments"))
+    first["arguments"] = "[" + first["arguments"]
+    functions[-1]["arguments"] += "]"
 
 
-def _id_duplicate(script: Script) -> None:
-    _first(script, 1)["id"] = _first(script)["id"]
+def _name_unknown(draft: Draft) -> None:
+    draft.calls[0][0]["function"]["name"] += "_v2"
 
 
-def _index_missing(script: Script) -> None:
-    del script.fragments_of(0)[-1]["index"]
-
-
-def _index_string(script: Script) -> None:
-    script.fragments_of(0)[-1]["index"] = "0"
-
-
-def _cut(script: Script) -> None:
-    script.cut = True
-
-
-def _no_finish(script: Script) -> None:
-    script.finish_reason = None
-    script.finish_beside = set()
-
-
-def _length(script: Script) -> None:
-    _drop_last_piece(script)
-    script.finish_reason = "length"
-
-
-def _content_filter(script: Script) -> None:
-    script.finish_reason = "content_filter"
-
-
-def _error_event(script: Script) -> None:
-    script.finish_reason = None
-    script.finish_beside = set()
-    script.events_before_end.append(("", INTERNAL_ERROR))
-
-
-def _after_finish(script: Script) -> None:
-    fragment = dict(script.fragments_of(0)[-1])
-    fragment["function"] = {"arguments": " "}
-    script.after_finish.append(fragment)
-
-
-def _drop_last_piece(script: Script) -> None:
-    script.fragments_of(0)[-1]["function"]["arguments"] = ""
-
-
-def _arguments_array(script: Script) -> None:
-    fragments = script.fragments_of(0)
-    first = next(fragment for fragment in fragments if fragment["function"].get("arguments"))
-    first["function"]["arguments"] = "[" + first["function"]["arguments"]
-    fragments[-1]["function"]["arguments"] += "]"
-
-
-def _arguments_object(script: Script) -> None:
-    script.fragments_of(0)[-1]["function"]["arguments"] = {}
-
-
-def _name_unknown(script: Script) -> None:
-    _first(script)["function"]["name"] += "_v2"
-
-
-def _name_missing(script: Script) -> None:
-    _first(script)["function"]["name"] = None
-
-
-def _tool_type(script: Script) -> None:
-    _first(script)["type"] = "custom"
-
+_DROP_LAST_PIECE = _said("arguments", "", -1)
+_EMPTY_THEN_NULL = _all(_said("id", ""), _said("id", None, 1))
 
 FAULTS = (
     SyntheticFault("null-then-id", "identity.missing", _null_then_id),
-    SyntheticFault("id-changes", "identity.conflict", _id_changes),
+    SyntheticFault("id-changes", "identity.conflict", _said("id", "call_other", -1)),
     SyntheticFault("cut", "completion.truncated", _cut),
-    SyntheticFault("second-call-null", "identity.missing", _second_call_null, calls=2),
-    SyntheticFault("length", "completion.length", _length),
-    SyntheticFault("id-number", "identity.unsupported_type", _id_number),
-    SyntheticFault("arguments-cut", "proposal.arguments_invalid_json", _drop_last_piece),
-    SyntheticFault("id-never", "proposal.id_missing", _id_never),
-    SyntheticFault("error-event", "completion.error_event", _error_event),
-    SyntheticFault("empty-then-null", "identity.missing", _empty_then_null),
+    SyntheticFault("second-call-null", "identity.missing", _said("id", None, call=1), calls=2),
+    SyntheticFault("length", "completion.length", _all(_DROP_LAST_PIECE, _finish("length"))),
+    SyntheticFault("id-number", "identity.unsupported_type", _said("id", 7, -1)),
+    SyntheticFault("arguments-cut", "proposal.arguments_invalid_json", _DROP_LAST_PIECE),
+    SyntheticFault("id-never", "proposal.id_missing", _said("id", ...)),
+    SyntheticFault("error-event", "completion.error_event", _all(_finish(None), _error_event)),
+    SyntheticFault("empty-then-null", "identity.missing", _EMPTY_THEN_NULL),
     SyntheticFault("id-duplicate", "proposal.id_duplicate", _id_duplicate, calls=2),
-    SyntheticFault("index-missing", "fragment.index_missing", _index_missing),
+    SyntheticFault("index-missing", "fragment.index_missing", _said("index", ..., -1)),
     SyntheticFault("name-unknown", "proposal.name_unknown", _name_unknown),
-    SyntheticFault("no-finish", "completion.no_finish_reason", _no_finish),
+    SyntheticFault("no-finish", "completion.no_finish_reason", _finish(None)),
     SyntheticFault("arguments-array", "proposal.arguments_not_object", _arguments_array),
-    SyntheticFault("content-filter", "completion.content_filter", _content_filter),
-    SyntheticFault("index-string", "fragment.index_invalid", _index_string),
-    SyntheticFault("name-missing", "proposal.name_missing", _name_missing),
+    SyntheticFault("content-filter", "completion.content_filter", _finish("content_filter")),
+    SyntheticFault("index-string", "fragment.index_invalid", _said("index", "0", -1)),
+    SyntheticFault("name-missing", "proposal.name_missing", _said("name", None)),
     SyntheticFault("after-finish", "completion.fragment_after_finish", _after_finish),
-    SyntheticFault("arguments-object", "fragment.arguments_type", _arguments_object),
-    SyntheticFault("tool-type", "protocol.tool_type", _tool_type),
+    SyntheticFault("arguments-object", "fragment.arguments_type", _said("arguments", {}, -1)),
+    SyntheticFault("tool-type", "protocol.tool_type", _said("type", "custom")),
 )

@@ -2,82 +2,124 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from fragmentlab.disclosure import for_terminal
-from fragmentlab.errors import InputError
-from fragmentlab.files import data_folder
+from fragmentlab.files import data_folder, read_bytes
+from fragmentlab.formats import StrictStruct, decode
 
-ID_STYLES = ("omitted", "null", "empty_string", "repeated")
-"""How a later fragment of a call can carry its ID."""
+_MAX_BYTES = 1 << 20
+_LABELS = {
+    ("continuation_id", "omitted"): "id omitted",
+    ("continuation_id", "null"): "id null",
+    ("continuation_id", "empty_string"): "id empty",
+    ("continuation_id", "repeated"): "id repeated",
+    ("continuation_id", "none"): "one fragment",
+    ("continuation_name", "null"): "name null",
+    ("continuation_name", "empty_string"): "name empty",
+    ("continuation_name", "repeated"): "name repeated",
+    ("type", "every"): "type repeated",
+    ("type", "null_after"): "type null",
+    ("type", "never"): "type missing",
+    ("role", "every"): "role repeated",
+    ("role", "null_after"): "role null",
+    ("first_chunk", "empty_choices"): "empty choices",
+    ("first_arguments", "null"): "arguments null",
+    ("index_base", None): "no index",
+    ("index_base", -1): "negative index",
+    ("index_base", 1): "base above 0",
+    ("finish", "with_last_fragment"): "finish with fragment",
+    ("finish", "every_call"): "finish with fragment",
+    ("finish", "repeated"): "finish repeated",
+    ("finish", "missing"): "no finish",
+    ("finish_reason", "stop"): "finish stop",
+    ("usage", "empty_choices"): "empty choices",
+    ("comments", True): "comments",
+    ("done", False): "no [DONE]",
+    ("chunk_id", "changes"): "response id changes",
+}
+_SOURCE = r"^(own measurement [0-9]{4}-[0-9]{2}-[0-9]{2}|[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+#[0-9]+)$"
+_NULL = Literal["omitted", "null", "empty_string"]
+_Said = Literal["first", "every", "null_after", "never"]
 
 
-@dataclass(frozen=True)
-class Shape:
-    """One entry of a shapes file; the fields are explained in data/schemas/shapes.schema.json."""
+class Shape(StrictStruct, frozen=True, kw_only=True):
+    """How one provider or server streams a call."""
 
-    name: str
-    provider: str | None
-    server: str | None
-    streams_seen: int | None
-    sources: tuple[str, ...]
+    name: Annotated[str, Meta(pattern="^[a-z0-9]+([.-][a-z0-9]+)*$")]
+    provider: Annotated[str | None, Meta(description="By public name; null: only the server is known.")]
+    server: Annotated[str | None, Meta(description="The server software, by public name.")]
+    streams_seen: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="How many recorded streams showed it.")
+    ]
+    sources: Annotated[
+        tuple[Annotated[str, Meta(pattern=_SOURCE)], ...],
+        Meta(min_length=1, description="Measurements with their date, or public reports."),
+    ]
     note: str
-    continuation_id: str
-    continuation_name: str
-    type: str
-    role: str
-    content: str
-    first_chunk: str
-    arguments: str
-    first_arguments: str
-    index_base: int | None
-    parallel: str
-    finish: str
-    finish_reason: str
-    finish_key: str
-    usage: str
-    comments: bool
-    done: bool
-    chunk_id: str
-    object: bool
-    padding: tuple[str, ...]
+    continuation_id: Annotated[
+        Literal["omitted", "null", "empty_string", "repeated", "none"],
+        Meta(description="The ID in later fragments of a call; none: each call is one fragment."),
+    ]
+    continuation_name: Literal["omitted", "null", "empty_string", "repeated"]
+    type: Annotated[_Said, Meta(description="Which fragments say the type.")]
+    role: Annotated[_Said, Meta(description="Which chunks say the role.")]
+    content: Annotated[_NULL, Meta(description="The content beside fragments.")]
+    first_chunk: Annotated[
+        Literal["role", "empty_choices", "call"], Meta(description="What stands before the first fragment.")
+    ]
+    arguments: Annotated[
+        Literal["split", "whole", "single"],
+        Meta(description="In many pieces, whole in a later fragment, or in the call's single fragment."),
+    ]
+    first_arguments: Annotated[
+        Literal["empty_string", "omitted", "null", "piece"],
+        Meta(description="The arguments of a call's first fragment."),
+    ]
+    index_base: Annotated[int | None, Meta(description="The first call's index; null: none is sent.")]
+    parallel: Literal["sequential", "same_chunk"]
+    finish: Annotated[
+        Literal["own_chunk", "with_last_fragment", "every_call", "repeated", "missing"],
+        Meta(description="Where the finish stands; every_call: beside the last fragment of each."),
+    ]
+    finish_reason: Literal["tool_calls", "stop"]
+    finish_key: Annotated[Literal["null", "omitted"], Meta(description="finish_reason before the finish.")]
+    usage: Literal["none", "last_chunk", "empty_choices"]
+    comments: Annotated[bool, Meta(description="Whether keep-alive comments are sent.")]
+    done: Annotated[bool, Meta(description="Whether [DONE] is sent.")]
+    chunk_id: Literal["same", "changes", "empty"]
+    object: Annotated[bool, Meta(description="Whether chunks say what they are.")]
+    padding: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^(chunk|choice|delta)\.[a-z_]+$")], ...],
+        Meta(description="Further fields sent as null, each with where it stands."),
+    ]
 
     @property
     def has_continuations(self) -> bool:
         """Whether a call takes more than one fragment, so that a control and a target can differ."""
         return self.continuation_id != "none"
 
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels of ``wire.observing.SHAPES`` that a single call in this shape shows."""
+        labels = {label for (name, value), label in _LABELS.items() if getattr(self, name) == value}
+        return frozenset(labels | ({"tool_calls null"} if "delta.tool_calls" in self.padding else set()))
 
-def load_shapes(path: str | Path | None = None) -> tuple[Shape, ...]:
+
+class ShapesDocument(StrictStruct, frozen=True, tag_field="schema", tag="fragmentlab-shapes-v1"):
+    """What each provider and server was seen to do in a streamed tool call: facts with their source."""
+
+    shapes: Annotated[tuple[Shape, ...], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if len({shape.name for shape in self.shapes}) != len(self.shapes):
+            raise ValueError("two shapes have one name")
+
+
+def load_shapes(path: str | Path = "") -> tuple[Shape, ...]:
     """Read a shapes file, by default data/shapes.json; raise InputError where it is not in the format."""
-    path = data_folder() / "shapes.json" if path is None else Path(path)
-    shown = for_terminal(str(path))
-    try:
-        document = json.loads(path.read_bytes())
-    except OSError:
-        raise InputError(f"{shown} cannot be read; name a shapes file") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{shown} is not JSON; see data/schemas/shapes.schema.json") from None
-    _check(document, shown)
-    return tuple(
-        Shape(**entry | {"sources": tuple(entry["sources"]), "padding": tuple(entry["padding"])})
-        for entry in document["shapes"]
-    )
-
-
-def _check(document: Any, shown: str) -> None:
-    from jsonschema import Draft202012Validator
-
-    schema = json.loads((data_folder() / "schemas" / "shapes.schema.json").read_bytes())
-    error = next(iter(Draft202012Validator(schema).iter_errors(document)), None)
-    if error is not None:
-        where = "/".join(str(step) for step in error.absolute_path if isinstance(step, int)) or "the top"
-        raise InputError(
-            f"{shown}: entry {where} does not follow data/schemas/shapes.schema.json ({error.validator})"
-        )
-    names = [entry["name"] for entry in document["shapes"]]
-    if len(set(names)) != len(names):
-        raise InputError(f"{shown}: two shapes have one name")
+    path = path or data_folder("shapes.json")
+    return decode(read_bytes(path, _MAX_BYTES), ShapesDocument, for_terminal(str(path))).shapes
