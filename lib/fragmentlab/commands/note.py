@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import reason, write_whole
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--runs",
         metavar="DIR",
         action="append",
-        help="folder of runs; may be repeated (default: runs, data/runs)",
+        help="folder of runs; may be repeated (default: runs, then the kit's own)",
     )
     parser.add_argument(
         "--out", metavar="DIR", default="reports", help="folder of the note (default: reports)"
@@ -28,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the note as Markdown and HTML."""
     from fragmentlab.disclosure import check_label, slug
-    from fragmentlab.qualification.note import to_html, to_markdown
+    from fragmentlab.qualification.note import note_html, note_markdown
     from fragmentlab.qualification.note_facts import make_note
     from fragmentlab.qualification.runs.ledger import LEDGER
     from fragmentlab.qualification.runs.run_files import list_runs, runs_folders
@@ -36,15 +37,18 @@ def run(args: argparse.Namespace) -> int:
     revision = check_label(args.revision, "the revision label")
     folders = [folder for folder in runs_folders(args.runs) if args.runs or (folder / LEDGER).exists()]
     note = make_note(revision, [recorded for folder in folders for recorded in list_runs(folder)])
-    base = Path(args.out) / f"note-{slug(revision)}"
+    folder = Path(args.out)
     try:
-        base.parent.mkdir(parents=True, exist_ok=True)
-        base.with_name(f"{base.name}.md").write_text(to_markdown(note), encoding="utf-8")
-        base.with_name(f"{base.name}.html").write_text(to_html(note), encoding="utf-8")
-    except OSError:
-        raise InputError(
-            f"cannot write to {for_terminal(args.out)}; choose another folder with --out"
-        ) from None
-    print(f"note: {for_terminal(f'{base}.md')}", file=sys.stderr)
-    print(f"{base}.html")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {reason(error)}") from None
+    pages = {
+        folder / f"note-{slug(revision)}.md": note_markdown(note),
+        folder / f"note-{slug(revision)}.html": note_html(note),
+    }
+    for path, text in pages.items():
+        write_whole(path, text)
+    markdown, html = pages
+    print(f"note: {for_terminal(str(markdown))}", file=sys.stderr)
+    print(html)
     return 0

@@ -16,12 +16,12 @@ _STYLE = (
 )
 
 
-def to_markdown(note: Note) -> str:
+def note_markdown(note: Note) -> str:
     """The note as Markdown; every text is escaped."""
     return "\n".join(_markdown_lines(note)) + "\n"
 
 
-def to_html(note: Note) -> str:
+def note_html(note: Note) -> str:
     """The note as one page: no script, no network; the rows behind a sentence fold out."""
     title = f"Version verification note: {for_html(note.revision)}"
     body = "".join(
@@ -41,20 +41,20 @@ def _markdown_lines(note: Note) -> Iterator[str]:
         yield f"\n## {section.title}\n"
         for sentence in section.sentences:
             yield f"- {for_markdown(sentence.text)}"
-            yield from (f"  - {for_markdown(reference.text)}" for reference in sentence.references)
+            yield from (f"  - {for_markdown(row)}" for row in sentence.cited)
             if more := _more(sentence):
                 yield f"  - {more}"
 
 
 def _html_item(sentence: Sentence) -> str:
     text = for_html(sentence.text)
-    if not sentence.references:
+    if not sentence.cited:
         return f"<li>{text}</li>"
-    rows = "".join(f"<li><code>{for_html(reference.text)}</code></li>" for reference in sentence.references)
+    rows = "".join(f"<li><code>{for_html(row)}</code></li>" for row in sentence.cited)
     more = f"<li>{_more(sentence)}</li>" if _more(sentence) else ""
     return f"<li>{text}<details><summary>Rows behind it</summary><ul>{rows}{more}</ul></details></li>"
 
 
 def _more(sentence: Sentence) -> str:
-    left = sentence.rows - len(sentence.references)
+    left = sentence.rows - len(sentence.cited)
     return f"and {left} more in that run" if left > 0 else ""

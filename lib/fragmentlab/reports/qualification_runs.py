@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from fragmentlab.assembler import COMPOUND
+from fragmentlab.corpus.streams import EVIDENCE
 from fragmentlab.disclosure import for_html, for_terminal
 from fragmentlab.files import kit_folder
 from fragmentlab.qualification.comparing.comparison import (
@@ -23,7 +24,7 @@ from fragmentlab.qualification.comparing.comparison import (
 from fragmentlab.qualification.comparing.expectations import Declared, load_expectations
 from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
 from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED, move_of, place_of, summary
-from fragmentlab.qualification.note_facts import EVIDENCE, null_sentence
+from fragmentlab.qualification.note_facts import null_sentence
 from fragmentlab.qualification.runs.rows import Row
 from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs
 from fragmentlab.reports.show.figures import Figure

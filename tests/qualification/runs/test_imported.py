@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.note import to_html, to_markdown
+from fragmentlab.qualification.note import note_html, note_markdown
 from fragmentlab.qualification.note_facts import make_note, null_sentence
 from fragmentlab.qualification.runs.imported import import_log
 from fragmentlab.qualification.runs.record import record_run
@@ -126,7 +126,7 @@ def test_the_note_leaves_unknown_causes_unknown(tmp_path: Path, recorded: Path) 
     """Compound refusals of an earlier revision stay failures of unknown cause, named by run and stream."""
     log = _import(tmp_path, FINE, FINE | {"category": "completion.truncated"})
     note = make_note("first", [*list_runs(recorded), log])
-    text = to_markdown(note).replace("\\", "")
+    text = note_markdown(note).replace("\\", "")
     assert "failures of unknown cause" in text
     assert f"{log.id} / imported / {log.results.column('stream')[0]}" in text
     assert "No live stream of this revision is recorded" in text
@@ -137,8 +137,8 @@ def test_every_claim_of_a_note_names_rows(recorded: Path) -> None:
     """Each sentence on what was shown names its run, and those on streams name stream and fragment."""
     note = make_note("second", list_runs(recorded))
     shown = [sentence for section in note.sections[1:2] for sentence in section.sentences]
-    assert all(sentence.references for sentence in shown)
-    assert any(reference.place.startswith("fragment") for s in shown for reference in s.references)
+    assert all(sentence.cited for sentence in shown)
+    assert any(" / fragment " in row for sentence in shown for row in sentence.cited)
     assert "It is a reconstruction, not history." in note.sections[0].sentences[0].text
 
 
@@ -148,13 +148,13 @@ def test_a_note_takes_no_failed_subject_for_one_that_refuses(tmp_path: Path, ide
     for revision, choice in (("broken", broken), ("wrong", Choice(rules="last-wins"))):
         record_run([identity.with_name("counterexample.json")], revision, choice, tmp_path / "runs")
     runs = list_runs(tmp_path / "runs")
-    text = to_markdown(make_note("broken", runs)).replace("\\", "")
+    text = note_markdown(make_note("broken", runs)).replace("\\", "")
     assert (
         f"{len(runs[0].results)} streams of controlled evidence got no outcome, since the subject failed"
         in text
     )
     assert (
-        f"(failed:subject.crashed {len(runs[0].results)}): of what it refuses or accepts these show nothing."
+        f"(failed:subject.crashed {len(runs[0].results)}): they show nothing of what it refuses or accepts."
         in text
     )
     assert "made wrong on purpose" in make_note("wrong", runs).sections[0].sentences[0].text
@@ -162,7 +162,7 @@ def test_a_note_takes_no_failed_subject_for_one_that_refuses(tmp_path: Path, ide
 
 def test_a_note_is_one_page_without_script(recorded: Path) -> None:
     """The HTML needs nothing from elsewhere."""
-    page = to_html(make_note("first", list_runs(recorded)))
+    page = note_html(make_note("first", list_runs(recorded)))
     assert "<script" not in page
     assert "http" not in page
 
