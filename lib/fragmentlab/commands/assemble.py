@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -18,6 +15,7 @@ from typing import Any
 
 from fragmentlab.assembler import DEFAULT_RULES, Limits, Result
 from fragmentlab.commands.result_text import aligned, raw_lines, result_lines
+from fragmentlab.corpus.recordings import as_file, shown_path, what_is_missing
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import ENDS, MAX_FILE_BYTES, Stream, plain_stream
 from fragmentlab.disclosure import for_terminal
@@ -30,8 +28,6 @@ globs. One stream is explained; several are listed, and --stream N explains one 
 where all are accepted or no_calls, 1 where one is rejected or a file was skipped for a fault, and 2 where no
 stream was found.
 """
-STANDARD_INPUT = "standard input"
-_COPY = "fragmentlab-standard-input-"
 _HEADER = ("", "file", "place", "outcome", "category", "calls", "nulls")
 _DOUBTFUL = ("event.", "protocol.", "limit.")
 """Faults that a recorder may have caused: the importer knows what recorders do to events."""
@@ -79,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     """Assemble in diagnosing mode and print for a person, or as JSON."""
     assembled = _assembler(args)
     with ExitStack() as stack:
-        paths = [_standard_input(stack) if path == "-" else path for path in args.paths]
+        paths = [stack.enter_context(as_file(path)) for path in args.paths]
         if args.stream is None and len(paths) == 1 and (plain := _plain(paths[0], assembled)):
             return _show_one(plain, args)
         return _show_found(paths, assembled, args)
@@ -108,16 +104,6 @@ def _limits(options: Sequence[str]) -> Limits:
         raise InputError(f"--limit needs NAME=N with a whole number above 0; the names are {names}") from None
 
 
-def _standard_input(stack: ExitStack) -> str:
-    """Return a file with what standard input gives, which is removed in the end."""
-    if sys.stdin is None:
-        raise InputError("standard input is closed; name a file or pipe a stream in")
-    copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix=_COPY))  # noqa: SIM115 - the stack closes it
-    shutil.copyfileobj(sys.stdin.buffer, copy)
-    copy.flush()
-    return copy.name
-
-
 def _plain(path: str, assembled: Callable[..., Assembled]) -> Assembled | None:
     """Assemble a file that is one response itself; None where the importer may know better.
 
@@ -129,7 +115,7 @@ def _plain(path: str, assembled: Callable[..., Assembled]) -> Assembled | None:
     except OSError:
         return None
     stream = plain_stream(data) if len(data) <= MAX_FILE_BYTES else None
-    found = stream and assembled(stream, _shown(path))
+    found = stream and assembled(stream, shown_path(path))
     if not found:
         return None
     faults = [fault.category for fault in found.result.faults if fault.category.startswith(_DOUBTFUL)]
@@ -142,7 +128,7 @@ def _show_found(paths: Sequence[str], assembled: Callable[..., Assembled], args:
 
     summary = Summary()
     found = (
-        assembled(item.stream, _shown(item.file), item.place, item.notes)
+        assembled(item.stream, shown_path(item.file), item.place, item.notes)
         for item in import_streams(paths, summary)
     )
     if args.stream is not None:
@@ -152,14 +138,11 @@ def _show_found(paths: Sequence[str], assembled: Callable[..., Assembled], args:
         return _show_one(chosen, args)
     first = list(islice(found, 2))
     status = _show_one(first[0], args) if len(first) == 1 else _show_all(chain(first, found), args)
-    skipped = [f"{_shown(where)}: {why}" for where, why in summary.faults]
-    if not first and len(skipped) == 1:
-        raise InputError(skipped[0])
-    for line in skipped:
+    skipped = [f"{shown_path(where)}: {why}" for where, why in summary.faults]
+    for line in skipped if first or len(skipped) > 1 else ():
         print(visible(f"skipped: {line}"), file=sys.stderr)
     if not first:
-        left_out = ", ".join(f"{what}: {count}" for what, count in summary.left_out.items())
-        raise InputError("no stream was found" + (f"; left out: {left_out}" if left_out else ""))
+        raise InputError(what_is_missing(summary))
     return max(status, int(bool(skipped)))
 
 
@@ -201,9 +184,3 @@ def _show_all(found: Iterable[Assembled], args: argparse.Namespace) -> int:
         told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
         print(f"{outcomes.total()} streams: {told}. --stream N explains one.")
     return int(any(outcome.startswith("rejected") for outcome in outcomes))
-
-
-def _shown(path: object) -> str:
-    """Return a file's name for people: the copy of standard input is not one that they know."""
-    text = str(path)
-    return STANDARD_INPUT if os.path.basename(text).startswith(_COPY) else text

@@ -48,10 +48,10 @@ def _stream(text: str, tools: str | None) -> Stream:
     from pathlib import Path
 
     from fragmentlab.corpus.batches import open_batch
-    from fragmentlab.corpus.streams import read_stream_file
+    from fragmentlab.corpus.recordings import stream_of_file
 
     batch, colon, wanted = text.rpartition(":")
-    stream = open_batch(batch).stream(wanted) if colon and not Path(text).exists() else read_stream_file(text)
+    stream = open_batch(batch).stream(wanted) if colon and not Path(text).exists() else stream_of_file(text)
     if tools is not None:
         stream = replace(stream, tools=tuple(name.strip() for name in tools.split(",")))
     return stream

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 from fragmentlab.assembler import CATEGORIES, SHIPPED, Fault, Result, RuleSet
 from fragmentlab.corpus.batches import open_batch
+from fragmentlab.corpus.recordings import stream_of_file
 from fragmentlab.corpus.rules import find_rules
-from fragmentlab.corpus.streams import Stream, read_stream_file
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.disclosure import NameAliases, refuse_private, shown_name
 from fragmentlab.errors import InputError
 from fragmentlab.reports.frame.catalog import shown_rules
@@ -178,14 +179,16 @@ class Investigation:
 def investigate(parameters: SimpleNamespace) -> Investigation:
     """Load the stream that the parameters name and assemble it in diagnosing mode.
 
-    Parameters: ``file`` (a path) or ``batch`` (a folder or a name) with ``stream`` (an id; empty: the first
-    one refused), ``tools`` (names with commas; empty: as recorded), ``rules`` (a name or a file) and
-    ``reveal``. Raises InputError for what cannot be read, and where a batch holds no refused stream.
+    Parameters: ``file`` (a path; ``stream`` picks one of several by its number) or ``batch`` (a folder or a
+    name) with ``stream`` (an id; empty: the first one refused), ``tools`` (names with commas; empty: as
+    recorded), ``rules`` (a name or a file) and ``reveal``. Raises InputError for what cannot be read, and
+    where a batch holds no refused stream.
     """
     rules = find_rules(parameters.rules)
     tools = tuple(name.strip() for name in parameters.tools.split(",") if name.strip()) or None
     if parameters.file:
-        batch, stream = None, read_stream_file(parameters.file)
+        number = parameters.stream if parameters.stream.isdecimal() else ""
+        batch, stream = None, stream_of_file(parameters.file, number)
     else:
         opened = refuse_private(open_batch(parameters.batch))
         batch = shown_name(opened.name, "one of your own")
