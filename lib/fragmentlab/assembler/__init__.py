@@ -4,7 +4,7 @@ Sans-I/O and usable alone: it needs the standard library and msgspec (and jsonsc
 schemas).
 
     assembler = Assembler(tools=["lookup_city"])
-    for read in response.iter_raw():
+    for read in response.iter_bytes():
         assembler.feed(read)
     result = assembler.finish(end="clean")
 """
