@@ -25,6 +25,7 @@ from fragmentlab.subjects.choose import Choice
 Record = Callable[..., Run]
 KEEP = Choice(rules="keep-established")
 CANARY = "CANARY-0123456789"
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def _body(call_id: str = CANARY, later: str = '"id": null, ') -> bytes:
@@ -206,6 +207,46 @@ def test_a_batch_that_was_altered_leaves_no_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="SHA-256"):
         record_run([batch], "x", KEEP, tmp_path / "runs")
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_no_hash_of_a_private_stream_can_be_guessed(
+    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids, bodies, conditions and the batch itself are hashed with a key that stays beside the runs."""
+    monkeypatch.setenv("FRAGMENTLAB_ALLOW_PRIVATE", "1")
+    stream = _stream(_body(), tools=("secret-tool",))
+    open_run = record(KEEP, sources=[_batch(tmp_path, stream, stream)])
+    manifest = tmp_path / "mine" / "batch.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_bytes()), "private": True}))
+    keyed, again = (record(KEEP, sources=[tmp_path / "mine"]) for _ in range(2))
+    columns = ["stream", "body_sha256", "conditions_sha256"]
+    plain, private, same = (
+        {value for row in run.results.select(columns).to_pylist() for value in row.values()}
+        | {run.header["sources"][0]["sha256"]}
+        for run in (open_run, keyed, again)
+    )
+    assert private == same
+    assert not plain & private
+    assert len(private) == 5
+    assert {row["stream"] for row in keyed.timings.to_pylist()} == set(
+        keyed.results.column("stream").to_pylist()
+    )
+
+
+@pytest.mark.parametrize("name", ["acme-secret", "keep-established", "empty-clears"])
+def test_a_rule_set_of_ones_own_is_recorded_by_its_table(tmp_path: Path, record: Record, name: str) -> None:
+    """Neither its name nor a name of the kit's that it took: the hash of its table tells tables apart."""
+    table = json.loads((ROOT / "lib/fragmentlab/assembler/rules/keep-established.json").read_bytes())
+    made = []
+    for action in ("keep", "set"):
+        table["cells"]["established"]["other_string"] = action
+        path = tmp_path / f"acme-{action}.json"
+        path.write_text(json.dumps({**table, "name": name}))
+        run = record(Choice(rules=str(path)))
+        made.append(run.rules)
+        assert "acme" not in run.title + (run.folder / "run.json").read_text()
+        assert run.rules == f"candidate-{run.subject['rules_sha256'][:12]}"
+    assert len(set(made)) == 2
 
 
 @pytest.mark.parametrize("revision", ["", "../up", "a b", "x" * 121, "-x", CANARY + "\x1b[2J"])
