@@ -15,12 +15,15 @@ from fragmentlab.formats import SCHEMAS, Number, StrictStruct, decode, json_sche
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMITTED = {
-    "expectations": "data/runs/expectations.json",
-    "policy": "lib/fragmentlab/runtime/policy.json",
-    "shapes": "data/shapes.json",
-    "vectors": "data/vectors/*.json",
+    "expectations": ["data/runs/expectations.json"],
+    "ledger": ["data/runs/ledger.jsonl"],
+    "policy": ["lib/fragmentlab/runtime/policy.json"],
+    "rules": ["data/rules/*.json", "lib/**/rules/*.json", "lib/**/harmful_rules/*.json"],
+    "run": ["data/runs/*/run.json"],
+    "shapes": ["data/shapes.json"],
+    "vectors": ["data/vectors/*.json"],
 }
-"""Format -> where its committed files are, as a pattern."""
+"""Format -> patterns of its committed files."""
 
 
 class _Met(StrictStruct, frozen=True, tag_field="outcome", tag="met"):
@@ -118,8 +121,11 @@ def test_the_committed_schema_is_current(name: str) -> None:
 @pytest.mark.parametrize("name", COMMITTED)
 def test_the_committed_files_follow_their_schema(name: str) -> None:
     """By another implementation than the one that reads them."""
-    files = sorted(ROOT.glob(COMMITTED[name]))
-    assert files
     validator = Draft202012Validator(json_schema(name))
-    for path in files:
-        assert not list(validator.iter_errors(json.loads(path.read_bytes()))), path.name
+    for pattern in COMMITTED[name]:
+        files = sorted(ROOT.glob(pattern))
+        assert files, pattern
+        for path in files:
+            text = path.read_text()
+            for document in text.splitlines() if path.suffix == ".jsonl" else [text]:
+                assert not list(validator.iter_errors(json.loads(document))), path.name

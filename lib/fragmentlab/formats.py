@@ -29,6 +29,7 @@ SCHEMAS = {
     "imported-log": "fragmentlab.qualification.runs.imported:LogLine",
     "ledger": "fragmentlab.qualification.runs.ledger:Entry",
     "policy": "fragmentlab.runtime.policy:Policy",
+    "rules": "fragmentlab.corpus.rules:RulesDocument",
     "run": "fragmentlab.qualification.runs.run_files:RunFile",
     "shapes": "fragmentlab.corpus.synth.provider_shapes:ShapesDocument",
     "vectors": "fragmentlab.corpus.vectors:VectorDocument",

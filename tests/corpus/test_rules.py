@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import SHIPPED
+from fragmentlab.assembler import SHIPPED, RulesError, rules_from_json
 from fragmentlab.corpus.rules import find_rules
+from fragmentlab.errors import InputError
+from fragmentlab.files import data_folder
 
 
 def write(folder: Path, name: str, cells: dict[str, dict[str, str]]) -> str:
@@ -27,3 +31,37 @@ def test_a_changed_table_does_not_bear_a_shipped_name(tmp_path: Path, name: str)
     assert altered.name == f"{name}-altered"
     assert altered.cells == cells
     assert find_rules(write(tmp_path, "mine", cells)).name == "mine"
+
+
+def _without(*path: str) -> dict[str, Any]:
+    table = json.loads((data_folder("rules") / "empty-clears.json").read_bytes())
+    inner = table
+    for name in path[:-1]:
+        inner = inner[name]
+    del inner[path[-1]]
+    return table
+
+
+@pytest.mark.parametrize(
+    ("table", "place"),
+    [
+        (_without("schema"), 'needs "schema"'),
+        (_without("name"), "missing required field name"),
+        (_without("cells", "absent"), "cells: "),
+        (_without("cells", "established", "same_string"), "cells.established: "),
+        ({**_without("note"), "canary": 1}, "unknown field"),
+        ({**_without("note"), "note": ["canary"]}, "note: expected str"),
+        ({**_without("note"), "name": "canary name!"}, "name must be"),
+    ],
+)
+def test_unusable_rules_are_one_line_with_the_place(
+    tmp_path: Path, table: dict[str, Any], place: str
+) -> None:
+    """The path of the fault is named, nothing is quoted, and the assembler's own loader refuses it too."""
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps(table))
+    with pytest.raises(InputError, match=f"rules file .*{re.escape(place)}") as raised:
+        find_rules(str(path))
+    assert "canary" not in str(raised.value)
+    with pytest.raises(RulesError):
+        rules_from_json(path.read_bytes())

@@ -4,13 +4,55 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from typing import Annotated
+
+from msgspec import Meta
 
 from fragmentlab.assembler import SHIPPED, RulesError, RuleSet, rules_from_json
+from fragmentlab.assembler.rules import SCHEMA
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder, find_path, read_bytes
-from fragmentlab.formats import canonical
+from fragmentlab.formats import StrictStruct, canonical, decode
 
 _MAX_BYTES = 1 << 16
+_ACTION = {"pattern": "^(keep|set|reject:[A-Za-z0-9_.]+)$"}
+
+Action = Annotated[str, Meta(description="keep, set or reject:CATEGORY.", extra_json_schema=_ACTION)]
+
+
+class Row(StrictStruct, frozen=True):
+    """What is done where nothing nonempty is known of a call's ID, by what a fragment says."""
+
+    omitted: Action
+    null: Action
+    empty_string: Action
+    other_string: Action
+    number: Action
+    boolean: Action
+    array: Action
+    object: Action
+
+
+class EstablishedRow(Row, frozen=True, kw_only=True):
+    """What is done where a nonempty ID is known, by what a fragment says."""
+
+    same_string: Action
+
+
+class Cells(StrictStruct, frozen=True):
+    """The table: one row per identity."""
+
+    absent: Row
+    empty: Row
+    established: EstablishedRow
+
+
+class RulesDocument(StrictStruct, frozen=True, tag_field="schema", tag=SCHEMA):
+    """A rule set. The assembler's own loader reads the same, so that it works alone."""
+
+    name: Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9-]+$"})]
+    cells: Cells
+    note: str = ""
 
 
 def find_rules(name_or_file: str) -> RuleSet:
@@ -24,8 +66,10 @@ def find_rules(name_or_file: str) -> RuleSet:
     path = find_path(name_or_file, "rules")
     if path.suffix != ".json" and len(path.parts) == 1 and not path.exists():
         raise InputError(f"unknown rule set {name_or_file}; use {', '.join(SHIPPED)} or a rules file")
+    data = read_bytes(path, _MAX_BYTES, "no rule table is that large")
+    decode(data, RulesDocument, f"rules file {name_or_file}")
     try:
-        rules = rules_from_json(read_bytes(path, _MAX_BYTES, "no rule table is that large"))
+        rules = rules_from_json(data)
     except RulesError as error:
         raise InputError(f"rules file {name_or_file}: {error}") from None
     if rules.name in SHIPPED and rules.cells != SHIPPED[rules.name].cells:
