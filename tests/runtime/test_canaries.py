@@ -10,7 +10,7 @@ import pytest
 
 from fragmentlab.runtime.agent import Agent
 from fragmentlab.runtime.gateway import Gateway
-from fragmentlab.runtime.journal import Journal
+from fragmentlab.runtime.journal import EffectJournal
 from fragmentlab.runtime.policy import DEFAULT_POLICY
 from fragmentlab.runtime.provider import Provider
 from fragmentlab.runtime.scenarios import Scenario
@@ -52,13 +52,13 @@ def test_nothing_raw_is_kept_or_said(
     workspace = Workspace.create(tmp_path / "w", {"page-01.txt": f"{CANARY}-page"})
     provider.play(scenario_of(turns), SMALL)
     gateway = Gateway(provider.address, f"{CANARY}-model", f"{CANARY}-key")
-    with Journal(tmp_path / "journal.jsonl") as journal:
+    with EffectJournal(tmp_path / "journal.jsonl") as journal:
         outcome = Agent(gateway, workspace, DEFAULT_POLICY, journal, 9).run(
             [{"role": "user", "content": f"{CANARY}-prompt"}]
         )
     assert outcome.requests
     printed = capfd.readouterr()
-    said = [repr(gateway), repr(outcome), repr(journal.entries), caplog.text, printed.out, printed.err]
+    said = [repr(gateway), repr(outcome), repr(journal.lines), caplog.text, printed.out, printed.err]
     said.append((tmp_path / "journal.jsonl").read_text(encoding="utf-8"))
     said += [path.name for path in tmp_path.rglob("*")]
     for text in said:
@@ -72,6 +72,6 @@ def test_report_is_where_it_belongs(
     """The search above can find: the report itself does hold the canary."""
     workspace = Workspace.create(tmp_path / "w", {})
     provider.play(scenario_of([{"calls": [SAVE]}, {"text": "x"}]), SMALL)
-    with Journal(tmp_path / "journal.jsonl") as journal:
+    with EffectJournal(tmp_path / "journal.jsonl") as journal:
         Agent(Gateway(provider.address, "m"), workspace, DEFAULT_POLICY, journal, 9).run([])
     assert CANARY in workspace.read_report("report.md").decode()

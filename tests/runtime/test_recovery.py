@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -11,12 +10,13 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.agent import Agent, Outcome
 from fragmentlab.runtime.gateway import Gateway
-from fragmentlab.runtime.journal import Entry, Journal, read_journal
+from fragmentlab.runtime.journal import EffectJournal, JournalLine, line_of
 from fragmentlab.runtime.policy import DEFAULT_POLICY
 from fragmentlab.runtime.provider import Provider
 from fragmentlab.runtime.scenarios import Scenario
@@ -34,17 +34,25 @@ TURNS = [
     },
     {"step": "finish"},
 ]
+
+
+def read_journal(path: Path) -> list[JournalLine]:
+    """The whole lines of a journal that no run holds."""
+    *lines, _ = path.read_bytes().split(b"\n")
+    return [line_of(line, number) for number, line in enumerate(lines, 1)]
+
+
 CHILD = """
 import signal, sys
 from pathlib import Path
 from fragmentlab.runtime.agent import Agent
 from fragmentlab.runtime.gateway import Gateway
-from fragmentlab.runtime.journal import Journal
+from fragmentlab.runtime.journal import EffectJournal
 from fragmentlab.runtime.workspace import Workspace
 from tests.runtime.test_recovery import POLICY, SMALL
 
 folder, address, place = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-owner, name = (Workspace, "save_report") if place == "before the effect" else (Journal, "did")
+owner, name = (Workspace, "save_report") if place == "before the effect" else (EffectJournal, "did")
 original = getattr(owner, name)
 
 def stop(*given, **more):
@@ -54,13 +62,13 @@ def stop(*given, **more):
     signal.pause()
 
 setattr(owner, name, stop)
-with Journal(folder / "journal.jsonl") as journal:
+with EffectJournal(folder / "journal.jsonl") as journal:
     Agent(Gateway(address, "m"), Workspace(folder / "w"), POLICY, journal, 9).run(SMALL.prompt())
 """
 
 
 def _run(folder: Path, provider: Provider) -> Outcome:
-    with Journal(folder / "journal.jsonl") as journal:
+    with EffectJournal(folder / "journal.jsonl") as journal:
         agent = Agent(Gateway(provider.address, "m"), Workspace(folder / "w"), POLICY, journal, 9)
         return agent.run(SMALL.prompt())
 
@@ -164,11 +172,11 @@ def test_journal_lists_what_was_executed_in_order(
 def test_torn_line_is_dropped(tmp_path: Path) -> None:
     """A last line half written at the kill is dropped, and the next run appends after the whole ones."""
     path = tmp_path / "j.jsonl"
-    with Journal(path) as journal:
+    with EffectJournal(path) as journal:
         journal.intend("save_report", 1, 1, "d")
     with path.open("ab") as file:
         file.write(b'{"n":3,"event":"do')
-    with Journal(path) as journal:
+    with EffectJournal(path) as journal:
         assert journal.find_open("d") == 2
         assert journal.find_done("d") is None
     assert [entry.event for entry in read_journal(path)] == ["start", "intent", "start"]
@@ -180,23 +188,23 @@ def test_torn_line_is_dropped(tmp_path: Path) -> None:
 def test_damaged_line_is_said(tmp_path: Path, line: bytes) -> None:
     """A damaged, missing or foreign line stops the run before anything is executed, without being quoted."""
     path = tmp_path / "j.jsonl"
-    with Journal(path):
+    with EffectJournal(path):
         pass
     with path.open("ab") as file:
         file.write(line + b"\n")
     with pytest.raises(InputError, match="damaged at line 2") as caught:
-        Journal(path)
+        EffectJournal(path)
     assert "CANARY" not in str(caught.value)
 
 
 def test_journal_is_held_by_one_run(tmp_path: Path) -> None:
     """A second run on the same journal is refused while the first holds it, and a link is no journal."""
     path = tmp_path / "j.jsonl"
-    with Journal(path), pytest.raises(InputError, match="held by another run"):
-        Journal(path)
+    with EffectJournal(path), pytest.raises(InputError, match="held by another run"):
+        EffectJournal(path)
     (tmp_path / "link.jsonl").symlink_to(path)
     with pytest.raises(InputError, match="cannot be opened"):
-        Journal(tmp_path / "link.jsonl")
+        EffectJournal(tmp_path / "link.jsonl")
 
 
 def test_entries_are_bounded() -> None:
@@ -213,11 +221,11 @@ def test_entries_are_bounded() -> None:
         "result_sha256",
         "of",
     }
-    assert set(Entry(1, "start", 1).to_json()) == {"n", "event", "run"}
-    assert set(vars(Entry(1, "start", 1))) == facts | {"recovered"}
-    with pytest.raises(TypeError):
-        Entry(**json.loads('{"n":1,"event":"start","run":1,"id":"CANARY"}'))
+    assert msgspec.json.encode(JournalLine(1, "start", 1)) == b'{"n":1,"event":"start","run":1}'
+    assert set(JournalLine.__struct_fields__) == facts | {"recovered"}
+    with pytest.raises(InputError, match="damaged at line 1"):
+        line_of(b'{"n":1,"event":"start","run":1,"id":"CANARY"}', 1)
 
 
-def _digest_of(entries: list[Entry], done: Entry) -> str | None:
+def _digest_of(entries: list[JournalLine], done: JournalLine) -> str | None:
     return next(entry.arguments_sha256 for entry in entries if entry.n == done.of)

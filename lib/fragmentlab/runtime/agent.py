@@ -1,5 +1,4 @@
-"""The agent loop: ask, accept or refuse the whole response, authorize the whole
-proposal, only then execute.
+"""The agent loop: ask, accept or refuse the whole response, authorize the whole proposal, then execute.
 
 Recovery: a refused response executes nothing and, where the policy says so, the same request is sent again;
 the new response is assembled from nothing. A resumed run starts the conversation over: reads happen again,
@@ -9,6 +8,7 @@ an effect that the journal knows is not repeated and its result is given again.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from fragmentlab.assembler import HOST_CATEGORY, Result
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.gateway import Gateway, Reply
-from fragmentlab.runtime.journal import Journal
+from fragmentlab.runtime.journal import EffectJournal
 from fragmentlab.runtime.policy import Policy
 from fragmentlab.runtime.tools import EFFECTS, Request, digest_of, effect_result, perform, report_bytes
 from fragmentlab.runtime.workspace import ToolError, Workspace
@@ -64,7 +64,7 @@ class Agent:
     """Runs one task for a model behind a gateway on a workspace, under the host's policy."""
 
     def __init__(
-        self, gateway: Gateway, workspace: Workspace, policy: Policy, journal: Journal, max_turns: int
+        self, gateway: Gateway, workspace: Workspace, policy: Policy, journal: EffectJournal, max_turns: int
     ) -> None:
         self._gateway, self._workspace, self._policy = gateway, workspace, policy
         self._journal, self._max_turns = journal, max_turns
@@ -98,11 +98,11 @@ class Agent:
         return outcome
 
     def _ask(self, messages: Sequence[dict[str, Any]], outcome: Outcome) -> Result | None:
-        """The first usable result of this request, or None when the policy allows no other attempt."""
-        sent = 0
+        """The first usable result of this request; None where no other attempt is allowed or in time."""
+        sent, ends = 0, time.monotonic() + self._gateway.timeouts.total
         while True:
             sent += 1
-            reply = self._gateway.ask(messages)
+            reply = self._gateway.ask(messages, max(ends - time.monotonic(), 0.0))
             _count(reply, outcome)
             if reply.refusal is None and reply.result is not None:
                 if not reply.result.executable:
@@ -110,7 +110,7 @@ class Agent:
                 return reply.result
             refusal = reply.refusal or "gateway.closed"
             outcome.refusals.append(refusal)
-            if not self._policy.retries(refusal, sent):
+            if not self._policy.retries(refusal, sent) or time.monotonic() >= ends:
                 outcome.status = "failed" if reply.result is None else "refused"
                 outcome.category = reply.result.category if reply.result else None
                 outcome.problem = reply.problem.line if reply.problem else None

@@ -33,7 +33,7 @@ from fragmentlab.assembler import (
     load_rules,
 )
 from fragmentlab.errors import InputError
-from fragmentlab.runtime.problems import Problem, connection_problem, status_problem
+from fragmentlab.runtime.problems import PROVIDER_HEADER, Problem, connection_problem, status_problem
 from fragmentlab.runtime.tools import DECLARATIONS, KNOWN_TOOLS
 
 EVENT_STREAM = "text/event-stream"
@@ -44,8 +44,7 @@ _WEB_PAGES = ("text/html", "application/xhtml+xml")
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Seconds: to connect, without a byte, for the whole answer, and after ``[DONE]``
-    for the server to close."""
+    """Seconds: to connect, without a byte, for a request with its retries, and after ``[DONE]``."""
 
     connect: float = 10.0
     idle: float = 30.0
@@ -55,8 +54,7 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer: ``result`` where a stream began, ``problem`` where the transport
-    failed, both where it broke midway."""
+    """One answer: ``result`` where a stream began, else ``problem``, both where it broke midway."""
 
     result: Result | None
     problem: Problem | None
@@ -71,8 +69,7 @@ class Reply:
 
 
 def executable_rules(rules: str | RuleSet) -> RuleSet:
-    """The rule set, if calls that it accepts may be executed; InputError naming the
-    invariants that it breaks.
+    """Return the rule set, if calls that it accepts may be executed; else InputError names what it breaks.
 
     The invariants are enumerated here again: what a rule set says of itself is not taken.
     """
@@ -90,8 +87,7 @@ def executable_rules(rules: str | RuleSet) -> RuleSet:
 
 
 def checked_address(address: str) -> httpx.URL:
-    """A base address that may be sent to: HTTPS, or HTTP on loopback, without
-    credentials, query or fragment."""
+    """Return a base address that may be sent to: HTTPS, or HTTP on loopback, without query or credentials."""
     try:
         url = httpx.URL(address)
     except (httpx.InvalidURL, TypeError, ValueError):
@@ -112,7 +108,7 @@ def checked_address(address: str) -> httpx.URL:
 
 
 def checked_key(key: str | None) -> str | None:
-    """A key that a header can carry; InputError otherwise."""
+    """Return a key that a header can carry; raise InputError for any other."""
     if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key and key):
         raise InputError("the key is empty or holds characters that no header can carry")
     return key
@@ -122,7 +118,13 @@ def checked_key(key: str | None) -> str | None:
 class Gateway:
     """Asks one server and model. ``repr`` shows neither address, model nor key.
 
-    Raises InputError for an unusable address or key and for rules that may not serve execution.
+    With ``live`` the kit's own provider is no server that could be asked. Raises InputError for an unusable
+    address or key and for rules that may not serve execution.
+
+    ::
+
+        reply = Gateway("https://api.example/v1", "some-model", key).ask(messages)
+        reply.result.calls if reply.refusal is None else reply.refusal
     """
 
     address: str = field(repr=False)
@@ -130,6 +132,7 @@ class Gateway:
     key: str | None = field(default=None, repr=False)
     rules: str | RuleSet = DEFAULT_RULES
     timeouts: Timeouts = Timeouts()
+    live: bool = False
 
     def __post_init__(self) -> None:
         checked_address(self.address)
@@ -138,23 +141,25 @@ class Gateway:
             raise InputError("the model's name is empty or holds characters that cannot be sent")
         executable_rules(self.rules)
 
-    def ask(self, messages: Sequence[Mapping[str, Any]]) -> Reply:
-        """Send one request and return its reply within ``timeouts.total``; works inside
-        a running event loop too."""
+    def ask(self, messages: Sequence[Mapping[str, Any]], seconds: float | None = None) -> Reply:
+        """Send one request; its reply comes within ``seconds``, or ``timeouts.total``.
+
+        Works inside a running event loop too.
+        """
         answer = _Answer(Assembler(self.rules, KNOWN_TOOLS))
         started = time.monotonic()
-        _run_apart(self._exchange(answer, messages))
+        _run_apart(self._exchange(answer, messages, self.timeouts.total if seconds is None else seconds))
         return Reply(answer.result, answer.problem, time.monotonic() - started)
 
-    async def _exchange(self, answer: _Answer, messages: Sequence[Mapping[str, Any]]) -> None:
+    async def _exchange(self, answer: _Answer, messages: Sequence[Mapping[str, Any]], seconds: float) -> None:
         limits = self.timeouts
         try:
-            async with asyncio.timeout(limits.total) as deadline, self._stream(messages) as response:
-                if problem := _head_problem(response):
-                    answer.problem = problem
+            async with asyncio.timeout(seconds) as deadline, self._stream(messages) as response:
+                answer.problem = self._head_problem(response)
+                if answer.problem is not None:
                     return None
-                answer.begun = True
                 async for read in response.aiter_raw():
+                    answer.begun = True
                     answer.assembler.feed(read)
                     if answer.assembler.fault:
                         return answer.end("aborted")
@@ -162,7 +167,10 @@ class Gateway:
                         deadline.reschedule(
                             min(deadline.when() or 0.0, asyncio.get_running_loop().time() + limits.linger)
                         )
-                answer.end("clean" if _states_its_length(response) else "unknown")
+                if answer.begun:
+                    answer.end("clean" if _states_its_length(response) else "unknown")
+                else:
+                    answer.problem = Problem("gateway.empty")
         except TimeoutError:
             answer.broke(Problem("gateway.deadline", limits.total))
         except (httpx.ConnectTimeout, httpx.PoolTimeout):
@@ -177,6 +185,20 @@ class Gateway:
             answer.broke(Problem("gateway.closed" if closed else "gateway.protocol"))
         except (httpx.TransportError, OSError):
             answer.broke(Problem("gateway.closed"))
+
+    def _head_problem(self, response: httpx.Response) -> Problem | None:
+        if self.live and PROVIDER_HEADER in response.headers:
+            return Problem("gateway.own")
+        if response.status_code != 200:
+            return status_problem(response.status_code)
+        kind = response.headers.get("content-type", EVENT_STREAM).partition(";")[0].strip().lower()
+        if kind in _WEB_PAGES:
+            return Problem("gateway.html")
+        if kind != EVENT_STREAM:
+            return Problem("gateway.not_sse")
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            return Problem("gateway.encoding")
+        return None
 
     @asynccontextmanager
     async def _stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncIterator[httpx.Response]:
@@ -222,19 +244,6 @@ class _Answer:
             )
             self.problem = None if self.assembler.done else midway
             self.end("aborted")
-
-
-def _head_problem(response: httpx.Response) -> Problem | None:
-    if response.status_code != 200:
-        return status_problem(response.status_code)
-    kind = response.headers.get("content-type", EVENT_STREAM).partition(";")[0].strip().lower()
-    if kind in _WEB_PAGES:
-        return Problem("gateway.html")
-    if kind != EVENT_STREAM:
-        return Problem("gateway.not_sse")
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        return Problem("gateway.encoding")
-    return None
 
 
 def _states_its_length(response: httpx.Response) -> bool:

@@ -9,27 +9,25 @@ argument, ID or result.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
+from fragmentlab.files import sync_folder
 
 SCHEMA = "fragmentlab-journal-v1"
-EVENTS = ("start", "read", "intent", "done", "skipped")
-_OUTCOME_OK = "ok"
 
 
-@dataclass(frozen=True)
-class Entry:
+class JournalLine(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One line; ``of`` is the number of the intent that a ``done`` or ``skipped`` belongs to."""
 
     n: int
-    event: str
+    event: Literal["start", "read", "intent", "done", "skipped"]
     run: int
     tool: str | None = None
     turn: int | None = None
@@ -40,15 +38,11 @@ class Entry:
     of: int | None = None
     recovered: bool | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if value is not None}
 
-
-class Journal:
+class EffectJournal:
     """An open journal, held by one run at a time. Use as a context manager.
 
-    Raises InputError where another run holds it, where it cannot be written or where a
-    line before the last is damaged.
+    Raises InputError where another run holds it, where it cannot be written or where a line is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,18 +55,18 @@ class Journal:
             raise InputError(f"the journal {shown} cannot be opened") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.entries = self._read(path)
+            self.lines = self._read(path)
         except OSError:
             os.close(self._file)
             raise InputError(f"the journal {shown} is held by another run; wait for it to end") from None
         except InputError:
             os.close(self._file)
             raise
-        _synchronise(path.parent)
-        self._run = sum(entry.event == "start" for entry in self.entries) + 1
+        sync_folder(path.parent)
+        self._run = sum(line.event == "start" for line in self.lines) + 1
         self._append(event="start")
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> EffectJournal:
         return self
 
     def __exit__(
@@ -108,64 +102,45 @@ class Journal:
 
     def find_done(self, digest: str) -> int | None:
         """The intent of this digest that is known to have succeeded."""
-        done = {e.of for e in self.entries if e.event == "done" and e.outcome == _OUTCOME_OK}
-        return next((e.n for e in self._intents(digest) if e.n in done), None)
+        done = {line.of for line in self.lines if line.event == "done" and line.outcome == "ok"}
+        return next((line.n for line in self._intents(digest) if line.n in done), None)
 
     def find_open(self, digest: str) -> int | None:
         """The intent of this digest whose end is not known: the run was killed in between."""
-        ended = {e.of for e in self.entries if e.event == "done"}
-        return next((e.n for e in self._intents(digest) if e.n not in ended), None)
+        ended = {line.of for line in self.lines if line.event == "done"}
+        return next((line.n for line in self._intents(digest) if line.n not in ended), None)
 
-    def _intents(self, digest: str) -> list[Entry]:
-        return [e for e in self.entries if e.event == "intent" and e.arguments_sha256 == digest]
+    def _intents(self, digest: str) -> list[JournalLine]:
+        return [line for line in self.lines if line.event == "intent" and line.arguments_sha256 == digest]
 
-    def _append(self, event: str, **facts: Any) -> Entry:
-        entry = Entry(n=len(self.entries) + 1, event=event, run=self._run, **facts)
-        line = json.dumps(entry.to_json(), separators=(",", ":")).encode() + b"\n"
+    def _append(self, **facts: Any) -> JournalLine:
+        line = JournalLine(n=len(self.lines) + 1, run=self._run, **facts)
+        data = msgspec.json.encode(line) + b"\n"
         try:
-            if os.write(self._file, line) != len(line):
+            if os.write(self._file, data) != len(data):
                 raise OSError
             os.fsync(self._file)
         except OSError:
             raise InputError("the journal cannot be written; nothing more is executed without it") from None
-        self.entries.append(entry)
-        return entry
+        self.lines.append(line)
+        return line
 
-    def _read(self, path: Path) -> list[Entry]:
+    def _read(self, path: Path) -> list[JournalLine]:
         with open(self._file, "rb", closefd=False) as file:
             data = file.read()
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             # A line half written when the run was killed: its effect had not begun, or its intent is known.
             os.ftruncate(self._file, whole)
-        return [entry_of(line, number) for number, line in enumerate(data[:whole].splitlines(), 1)]
+        return [line_of(line, number) for number, line in enumerate(data[:whole].splitlines(), 1)]
 
 
-def read_journal(path: Path) -> list[Entry]:
-    """The entries of a journal that no run holds, a torn last line left out."""
-    data = path.read_bytes()
-    return [
-        entry_of(line, number) for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), 1)
-    ]
-
-
-def entry_of(line: bytes, number: int) -> Entry:
-    """One line as an entry; InputError where it is not one."""
+def line_of(text: bytes, number: int) -> JournalLine:
+    """One line of a journal; InputError where it is not one."""
     try:
-        entry = Entry(**json.loads(line))
-        if entry.n != number or entry.event not in EVENTS:
-            raise ValueError
-    except (ValueError, TypeError, RecursionError):
-        raise InputError(
-            f"the journal is damaged at line {number}; keep it and start in a new folder"
-        ) from None
-    return entry
-
-
-def _synchronise(folder: Path) -> None:
-    """Make the journal's own name durable."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        line = msgspec.json.decode(text, type=JournalLine)
+    except (ValueError, RecursionError):
+        line = None
+    if line is None or line.n != number:
+        raise InputError(f"the journal is damaged at line {number}; keep it and start in a new folder")
+    return line

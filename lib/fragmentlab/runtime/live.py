@@ -15,13 +15,13 @@ from fragmentlab.assembler import RuleSet
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.agent import Agent, Outcome
 from fragmentlab.runtime.gateway import Gateway, Timeouts
-from fragmentlab.runtime.journal import Journal
+from fragmentlab.runtime.journal import EffectJournal
 from fragmentlab.runtime.policy import DEFAULT_POLICY
 from fragmentlab.runtime.task import Task
 from fragmentlab.runtime.workspace import Workspace
 
 ADDRESS, MODEL, KEY = "FRAGMENTLAB_BASE_URL", "FRAGMENTLAB_MODEL", "FRAGMENTLAB_API_KEY"
-SPARE_TURNS = 10
+_SPARE_TURNS = 10
 """A real model may list again, read twice or try another name."""
 
 
@@ -34,9 +34,10 @@ class LiveRun:
 
 
 def live_gateway(environment: Mapping[str, str], rules: RuleSet, seconds: float) -> Gateway | None:
-    """The gateway that the environment names, or None; InputError naming the variable that cannot be used.
+    """Return the gateway that the environment names, or None; InputError names an unusable variable.
 
-    ``seconds`` bound one answer; half of them may pass without a byte, while a model reads its prompt.
+    ``seconds`` bound one answer with its retries; half of them may pass without a byte, while a model reads
+    its prompt.
     """
     address, model = environment.get(ADDRESS, ""), environment.get(MODEL, "")
     if not address:
@@ -46,11 +47,16 @@ def live_gateway(environment: Mapping[str, str], rules: RuleSet, seconds: float)
     if seconds <= 0:
         raise InputError("the seconds for one live answer must be more than 0")
     timeouts = Timeouts(connect=min(10.0, seconds), idle=seconds / 2, total=seconds)
-    return Gateway(address, model, environment.get(KEY) or None, rules, timeouts)
+    return Gateway(address, model, environment.get(KEY) or None, rules, timeouts, live=True)
 
 
 def run_live(environment: Mapping[str, str], task: Task, rules: RuleSet, seconds: float) -> LiveRun | None:
-    """Run the task on the live server in a workspace that is then removed; None where no server is named."""
+    """Run the task on the live server in a workspace that is then removed; None where no server is named.
+
+    ::
+
+        run_live(os.environ, Task(), load_rules("keep-established"), seconds=120)
+    """
     try:
         gateway = live_gateway(environment, rules, seconds)
     except InputError as error:
@@ -59,8 +65,8 @@ def run_live(environment: Mapping[str, str], task: Task, rules: RuleSet, seconds
         return None
     with tempfile.TemporaryDirectory(prefix="fragmentlab-live-") as folder:
         workspace = Workspace.create(Path(folder) / "workspace", task.sources())
-        with Journal(Path(folder) / "journal.jsonl") as journal:
-            agent = Agent(gateway, workspace, DEFAULT_POLICY, journal, task.pages + SPARE_TURNS)
+        with EffectJournal(Path(folder) / "journal.jsonl") as journal:
+            agent = Agent(gateway, workspace, DEFAULT_POLICY, journal, task.pages + _SPARE_TURNS)
             outcome = agent.run(task.prompt())
     # A failure among fragments has a category and is a finding; where the transport failed before any came,
     # a drip of bytes included, nothing was observed.

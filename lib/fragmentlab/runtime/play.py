@@ -1,5 +1,4 @@
-"""Play a scenario end to end: provider, gateway, agent and workspace together, and the
-facts that came of it."""
+"""Play a scenario end to end: provider, gateway, agent and workspace together, and what came of it."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from fragmentlab.assembler import COMPOUND, DEFAULT_RULES, RuleSet
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.agent import Agent, Outcome
 from fragmentlab.runtime.gateway import Gateway, Timeouts
-from fragmentlab.runtime.journal import Journal
+from fragmentlab.runtime.journal import EffectJournal
 from fragmentlab.runtime.policy import DEFAULT_POLICY, Policy
 from fragmentlab.runtime.provider import Provider
 from fragmentlab.runtime.scenarios import Scenario
@@ -24,7 +23,7 @@ from fragmentlab.runtime.workspace import Workspace
 
 TIMEOUTS = Timeouts(connect=5.0, idle=10.0, total=60.0)
 """Loopback answers at once; these only bound a scenario that holds the connection."""
-SPARE_TURNS = 4
+_SPARE_TURNS = 4
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,9 @@ def play(
     session = provider.play(scenario, task)
     workspace = Workspace.create(folder / scenario.name, session.task.sources())
     gateway = Gateway(provider.address, "scenario", rules=rules, timeouts=timeouts)
-    with Journal(folder / f"{scenario.name}.jsonl") as journal:
+    with EffectJournal(folder / f"{scenario.name}.jsonl") as journal:
         agent = Agent(
-            gateway, workspace, policy, journal, session.task.pages + len(scenario.turns) + SPARE_TURNS
+            gateway, workspace, policy, journal, session.task.pages + len(scenario.turns) + _SPARE_TURNS
         )
         outcome = agent.run(session.task.prompt())
     if session.problem:

@@ -1,5 +1,4 @@
-"""What can go wrong between this host and a model server, one distinct line each and
-nothing of the server in it."""
+"""What can go wrong between this host and a model server: one line each, with nothing of the server in it."""
 
 from __future__ import annotations
 
@@ -8,6 +7,8 @@ import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+PROVIDER_HEADER = "x-fragmentlab-provider"
+"""Stands in every answer of the kit's own provider, so that nobody takes it for a model server."""
 PROBLEMS = {
     "gateway.name": "the server's name could not be resolved; check the address",
     "gateway.connect": "no server accepts connections at the address; start it or check the address",
@@ -23,6 +24,8 @@ PROBLEMS = {
     "gateway.encoding": "the server compressed the stream although that was declined",
     "gateway.idle": "the server sent nothing for {seconds:g} s",
     "gateway.deadline": "the answer was not complete after {seconds:g} s",
+    "gateway.empty": "the server answered with an empty body instead of a stream",
+    "gateway.own": "this is the kit's own loopback provider, not a model server; give another address",
     "gateway.cut": "the connection broke before the stream was complete",
 }
 """Kind -> the line that says it."""

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from fragmentlab.runtime.loopback import HOST, LoopbackServer, reset
+from fragmentlab.runtime.problems import PROVIDER_HEADER
 from fragmentlab.runtime.scenarios import Scenario
 from fragmentlab.runtime.session import Refused, Session
 from fragmentlab.runtime.task import Task
@@ -69,7 +70,11 @@ class _Stream(Response):
         self._script, self._transport = script, transport
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
+        headers = [
+            (b"content-type", b"text/event-stream; charset=utf-8"),
+            (b"cache-control", b"no-store"),
+            (PROVIDER_HEADER.encode(), b"1"),
+        ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         for read in self._script.reads:
             if self._transport.is_closing():
@@ -113,4 +118,5 @@ def _request_object(body: bytes) -> dict[str, Any]:
 def _refusal(status: int, code: str, message: str) -> JSONResponse:
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
     # The rest of a body that is not read would be taken for the next request.
-    return JSONResponse({"error": error}, status, headers={"connection": "close"} if status == 413 else None)
+    headers = {PROVIDER_HEADER: "1", **({"connection": "close"} if status == 413 else {})}
+    return JSONResponse({"error": error}, status, headers=headers)

@@ -23,7 +23,7 @@ def _object(**properties: Any) -> dict[str, Any]:
     }
 
 
-SCHEMAS: Mapping[str, tuple[str, dict[str, Any]]] = {
+TOOL_SCHEMAS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "list_sources": ("List the names of the sources.", _object()),
     "read_source": ("Read one source as text.", _object(source=_NAME)),
     "save_report": (
@@ -40,11 +40,11 @@ ARGUMENT_OF: Mapping[str, str | None] = {
 """Tool -> the argument that names what it touches; that is what the host's policy judges."""
 EFFECTS = frozenset({"save_report"})
 """Tools that change something; these are never done twice for the same arguments."""
-KNOWN_TOOLS = Tools({"name": name, "schema": schema} for name, (_, schema) in SCHEMAS.items())
+KNOWN_TOOLS = Tools({"name": name, "schema": schema} for name, (_, schema) in TOOL_SCHEMAS.items())
 """The tools as the assembler checks a proposal against them."""
 DECLARATIONS = [
     {"type": "function", "function": {"name": name, "description": text, "parameters": schema}}
-    for name, (text, schema) in SCHEMAS.items()
+    for name, (text, schema) in TOOL_SCHEMAS.items()
 ]
 """The tools as a request declares them."""
 
