@@ -1,8 +1,8 @@
 """Installed in layers: the wheel holds all that the kit needs, and its base runs without the kit.
 
 Each environment here is new and holds the built wheel alone, installed by pip, beside what its layer may use:
-msgspec for the base, every package of this environment for the kit. Nothing of the checkout is on its path, and
-commands run in a folder of their own. What this does not prove is that pip finds every dependency.
+msgspec for the base, every package of this environment for the kit. Nothing of the checkout is on its path
+and commands run in a folder of their own. What this does not prove is that pip finds every dependency.
 """
 
 from __future__ import annotations
