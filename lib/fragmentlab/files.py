@@ -153,7 +153,7 @@ def mention_abandoned(folder: Path) -> None:
 
 def remove_abandoned(folder: Path, keep: Collection[Path] = ()) -> list[Path]:
     """Remove what killed processes left unfinished in a folder whose lock the caller holds; return it."""
-    left = [path for path in sorted(folder.glob(f"{WORKING}*")) if path not in keep and not _is_locked(path)]
+    left = [path for path in sorted(folder.glob(f"{WORKING}*")) if path not in keep and not is_locked(path)]
     for path in left:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -240,7 +240,7 @@ def _working_name() -> str:
     return f"{WORKING}{uuid.uuid4().hex[:12]}"
 
 
-def _is_locked(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

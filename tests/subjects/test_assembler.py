@@ -10,8 +10,8 @@ from fragmentlab.assembler import SHIPPED, assemble
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import load_vectors, stream_of
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
-from fragmentlab.subjects import AssemblerSubject, EngineSubject, Subject
-from fragmentlab.subjects.assembler import LISTED_FAULTS, raw_calls
+from fragmentlab.subjects.assembler import LISTED_FAULTS, AssemblerSubject, CounterfactualSubject, raw_calls
+from fragmentlab.subjects.interface import Subject
 
 
 def _cases(root: Path) -> list[Stream]:
@@ -40,7 +40,7 @@ def test_a_hostile_stream_does_not_fill_the_diagnostics() -> None:
 
 
 def _subjects() -> list[Subject]:
-    wrong = [EngineSubject(name, Counterfactual(name)) for name in COUNTERFACTUALS]
+    wrong = [CounterfactualSubject(name, Counterfactual(name).assemble) for name in COUNTERFACTUALS]
     return [*(AssemblerSubject(rules) for rules in SHIPPED.values()), *wrong]
 
 

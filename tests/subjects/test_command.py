@@ -8,15 +8,17 @@ import os
 import sys
 import textwrap
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
-from fragmentlab.subjects import Bounds, CommandSubject, Observation, parse_command
 from fragmentlab.subjects.answer import read_answer
-from fragmentlab.subjects.interface import UNLISTED, UNNAMED
+from fragmentlab.subjects.command import CommandSubject, parse_command
+from fragmentlab.subjects.interface import UNLISTED, UNNAMED, Observation
+from fragmentlab.subjects.process import Bounds
 
 BODY = b"data: [DONE]\n\n"
 ACCEPTED = {"outcome": "accepted", "calls": [{"id": "a", "name": "n", "arguments": "{}"}]}
@@ -162,7 +164,8 @@ def test_the_context_stands_in_the_environment() -> None:
 
     subject = CommandSubject((sys.executable, "-S", "-c", textwrap.dedent(script)))
     case = Stream("s", BODY, end="clean", tools=("t",), limits=Limits(events=3))
-    assert subject.observe(case).outcome == "no_calls"
+    with closing(subject):
+        assert subject.observe(case).outcome == "no_calls"
 
 
 LONG_LIVED = """

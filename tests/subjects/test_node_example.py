@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.subjects import CommandSubject
+from fragmentlab.subjects.command import CommandSubject
 
 CLIENT = """
 export default class OpenAI {

@@ -88,8 +88,9 @@ def _summary(counts: Mapping[str, int]) -> Iterator[str]:
 
 def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]
     from fragmentlab.disclosure import check_label
-    from fragmentlab.subjects import Bounds, parse_command
     from fragmentlab.subjects.choose import Choice
+    from fragmentlab.subjects.command import parse_command
+    from fragmentlab.subjects.process import Bounds
 
     if args.command_line is not None:
         names = [name for name in args.categories.split(",") if name]

@@ -13,7 +13,7 @@ from fragmentlab.qualification.comparing.verdict import streams
 from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED
 from fragmentlab.qualification.runs.rows import Row
 from fragmentlab.qualification.runs.run_files import Run
-from fragmentlab.subjects import FAILED
+from fragmentlab.subjects.interface import FAILED
 
 CITED = 5
 """Rows that a sentence names; the rest can be found in the run that it names."""

@@ -1,45 +1,20 @@
-"""The kit's own assembler as a subject, under any rule table, and engines that share its interface."""
+"""The kit's own assembler as a subject, under any rule table, and what is made wrong on purpose."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from fragmentlab import __version__
-from fragmentlab.assembler import (
-    DEFAULT_RULES,
-    SHIPPED,
-    End,
-    Framing,
-    Limits,
-    Result,
-    RuleSet,
-    Tool,
-    Tools,
-)
+from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Limits, Result, RuleSet
 from fragmentlab.corpus.rules import recorded_name, table_sha256
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.subjects.interface import Observation, RawCall
 
 LISTED_FAULTS = 100
 """Faults that a run keeps of one stream; a hostile stream could hold millions."""
-
-
-class Engine(Protocol):
-    """What a counterfactual offers: the signature of ``fragmentlab.assembler.assemble``."""
-
-    def assemble(
-        self,
-        body: bytes,
-        *,
-        tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None = None,
-        limits: Limits | Mapping[str, int] | None = None,
-        framing: Framing = "sse",
-        end: End = "unknown",
-        diagnose: bool = False,
-    ) -> Result: ...
 
 
 class AssemblerSubject:
@@ -65,24 +40,19 @@ class AssemblerSubject:
     def observe(self, stream: Stream) -> Observation:
         started = time.perf_counter()
         result = stream.assemble(self._rules, diagnose=True, limits=listing(stream.limits))
-        seconds = time.perf_counter() - started
-        reading = result if self._is_reference else None
-        return Observation(
-            result.outcome, result.category, result.faults, raw_calls(result), seconds, reading
-        )
+        return _observation(result, started, result if self._is_reference else None)
 
     def close(self) -> None:
         """Nothing runs."""
 
 
-class EngineSubject:
-    """An engine with the assembler's interface, such as a counterfactual. It may carry state, so each stream
-    is put to it once and in order."""
+class CounterfactualSubject:
+    """A counterfactual. It may carry state, so each stream is put to its ``assemble`` once and in order."""
 
     ordered = True
 
-    def __init__(self, name: str, engine: Engine) -> None:
-        self._name, self._engine = name, engine
+    def __init__(self, name: str, assemble: Callable[..., Result]) -> None:
+        self._name, self._assemble = name, assemble
 
     @property
     def description(self) -> Mapping[str, Any]:
@@ -96,7 +66,7 @@ class EngineSubject:
 
     def observe(self, stream: Stream) -> Observation:
         started = time.perf_counter()
-        result = self._engine.assemble(
+        result = self._assemble(
             stream.body,
             tools=stream.tools,
             limits=listing(stream.limits),
@@ -104,8 +74,7 @@ class EngineSubject:
             end=stream.end,
             diagnose=True,
         )
-        seconds = time.perf_counter() - started
-        return Observation(result.outcome, result.category, result.faults, raw_calls(result), seconds)
+        return _observation(result, started)
 
     def close(self) -> None:
         """Nothing runs."""
@@ -123,3 +92,8 @@ def listing(limits: Limits) -> Limits:
 def raw_calls(result: Result) -> tuple[RawCall, ...]:
     """A result's calls as (id, name, arguments), by index."""
     return tuple((call.id, call.name, call.arguments) for call in result.calls)
+
+
+def _observation(result: Result, started: float, reading: Result | None = None) -> Observation:
+    seconds = time.perf_counter() - started
+    return Observation(result.outcome, result.category, result.faults, raw_calls(result), seconds, reading)

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from fragmentlab.assembler import SHIPPED
 from fragmentlab.corpus.rules import find_rules
-from fragmentlab.subjects import AssemblerSubject, Bounds, CommandSubject, EngineSubject, Subject
+from fragmentlab.subjects.assembler import AssemblerSubject, CounterfactualSubject
+from fragmentlab.subjects.command import CommandSubject
+from fragmentlab.subjects.interface import Subject
+from fragmentlab.subjects.process import Bounds
 
 RECONSTRUCTIONS: Mapping[str, str] = {
     "reject-null": "our reconstruction of the rule before the repair, made later and not a record of the past"
@@ -36,7 +39,7 @@ class Choice:
             from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 
             if self.rules in COUNTERFACTUALS:
-                return EngineSubject(self.rules, Counterfactual(self.rules))
+                return CounterfactualSubject(self.rules, Counterfactual(self.rules).assemble)
         return AssemblerSubject(find_rules(self.rules))
 
     @property

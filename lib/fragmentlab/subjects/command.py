@@ -2,19 +2,17 @@
 
 Source: docs/design.md, section 8.
 
-One process a stream: the bytes of the stream on standard input, then its end; the answer on standard output;
-exit status 0 or 1. How the transport ended and which tools are known stand in the environment
-(``FRAGMENTLAB_END``,
-``FRAGMENTLAB_TOOLS``, ``FRAGMENTLAB_LIMITS``, the last two JSON).
+One process per stream gets the bytes of the stream on standard input, then its end; it answers on standard
+output and exits with status 0 or 1. How the transport ended, the known tools and the limits stand in the
+environment: ``FRAGMENTLAB_END``, and as JSON ``FRAGMENTLAB_TOOLS`` and ``FRAGMENTLAB_LIMITS``.
 
-Long-lived: for each stream one line of JSON, ``{"length": BYTES, "end": ..., "tools": ..., "limits": ...}``,
-and that many bytes; for each the answer on one line.
+A long-lived process gets one line of JSON for each stream, ``{"length": BYTES, "end": ..., "tools": ...,
+"limits": ...}``, and that many bytes; it answers each on one line.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import time
@@ -25,7 +23,9 @@ from typing import Any
 from fragmentlab.assembler import Limits
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
+from fragmentlab.files import reason
 from fragmentlab.subjects.answer import failed, read_answer
+from fragmentlab.subjects.guard import Guard
 from fragmentlab.subjects.interface import Observation
 from fragmentlab.subjects.process import Bounds, Child, Ended
 
@@ -33,8 +33,7 @@ _MAX_VARIABLE_BYTES = 100_000
 
 
 def parse_command(command: str) -> tuple[str, ...]:
-    """Split a command line as a shell would, without running one; raise InputError where it cannot be
-    started."""
+    """Split a command line as a shell would; raise InputError where its program cannot be started."""
     try:
         argv = shlex.split(command)
     except ValueError:
@@ -61,6 +60,7 @@ class CommandSubject:
     ) -> None:
         self._argv, self._long_lived = tuple(argv), long_lived
         self._bounds, self._categories = bounds or Bounds(), categories
+        self._guard: Guard | None = None
         self._child: Child | None = None
 
     @property
@@ -86,17 +86,18 @@ class CommandSubject:
         return read_answer(output, time.perf_counter() - started, self._categories)
 
     def close(self) -> None:
-        """Kill the long-lived process."""
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
+        """End what still runs."""
+        self._end_child()
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
 
     def _once(self, body: bytes, environment: Mapping[str, str]) -> bytes:
         self._child = self._start(environment)
         try:
             return self._child.answer(body, last=True)
         finally:
-            self.close()
+            self._end_child()
 
     def _exchange(self, data: bytes) -> bytes:
         if self._child is None:
@@ -105,15 +106,20 @@ class CommandSubject:
             return self._child.answer(data, last=False)
         except BaseException:
             # What it would say next could belong to this stream; the next one gets a new process.
-            self.close()
+            self._end_child()
             raise
 
     def _start(self, environment: Mapping[str, str]) -> Child:
         try:
-            return Child(self._argv, environment, self._bounds)
+            self._guard = self._guard or Guard()
+            return Child(self._argv, environment, self._bounds, self._guard)
         except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else "the system refused"
-            raise InputError(f"--exec: the command cannot be started: {reason}") from None
+            raise InputError(f"--exec: the command cannot be started: {reason(error)}") from None
+
+    def _end_child(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
 
 
 def _context(stream: Stream) -> dict[str, Any]:

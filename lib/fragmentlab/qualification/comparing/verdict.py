@@ -19,7 +19,7 @@ from fragmentlab.qualification.comparing.comparison import (
     Key,
 )
 from fragmentlab.qualification.comparing.expectations import Declaration, Declared
-from fragmentlab.subjects import FAILED
+from fragmentlab.subjects.interface import FAILED
 
 PASS = "pass"
 BROKEN = "broken"

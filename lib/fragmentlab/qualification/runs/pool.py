@@ -19,8 +19,8 @@ from typing import Any
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.runs.rows import Rows, rows_of
 from fragmentlab.qualification.runs.sources import Item
-from fragmentlab.subjects import Subject
 from fragmentlab.subjects.choose import Choice
+from fragmentlab.subjects.interface import Subject
 
 _CHUNK = 16
 _CHUNKS_AHEAD = 3

@@ -15,6 +15,7 @@ from fragmentlab.qualification.runs.rows import Rows
 from fragmentlab.qualification.runs.sources import open_sources
 from fragmentlab.qualification.runs.writer import RunWriter, tidy, unwritable
 from fragmentlab.subjects.choose import Choice
+from fragmentlab.subjects.guard import end_abandoned
 
 
 def record_run(
@@ -50,6 +51,8 @@ def record_run(
         runs.mkdir(parents=True, exist_ok=True)
         for line in tidy(runs):
             say(line)
+        if ended := end_abandoned():
+            say(f"ended {ended} processes of a subject that an interrupted run left")
         with RunWriter(runs, header) as writer:
             for rows in tqdm(
                 observed(items, choice, workers),

@@ -20,9 +20,8 @@ from fragmentlab.assembler import Fault, Limits, Result
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.formats import canonical
 from fragmentlab.qualification.runs.sources import Item
-from fragmentlab.subjects import Observation
 from fragmentlab.subjects.assembler import listing, raw_calls
-from fragmentlab.subjects.interface import RawCall
+from fragmentlab.subjects.interface import Observation, RawCall
 
 RESULTS = pa.schema(
     [
