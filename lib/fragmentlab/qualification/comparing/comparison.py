@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from fragmentlab.errors import InputError
@@ -20,6 +20,7 @@ _COLUMNS = (
     "stream", "batch", "evidence", "provider", "body_sha256", "conditions_sha256", "outcome", "category",
     "calls_match", "null_continuations", "expected_outcome", "expected_category", "as_expected",
 )  # fmt: skip
+_HASHES = ("body_sha256", "conditions_sha256")
 _PLACE = ("batch", "stream", "fault", "event", "fragment")
 
 Key = tuple[str, str]
@@ -32,8 +33,7 @@ class Flip:
     ``no_calls`` and ``failed:subject.REASON``.
 
     ``standing`` marks a vector whose expected rejection was accepted in both runs; ``base`` is None for an
-    added one.
-    ``event`` and ``fragment`` say where the run that refused it did so.
+    added one. ``event`` and ``fragment`` say where the run that refused it did so.
     """
 
     batch: str
@@ -62,8 +62,7 @@ class Flip:
 
 @dataclass(frozen=True)
 class Tally:
-    """Acceptance of the compared streams of one group; ``p`` is the exact paired test (McNemar) of lost and
-    gained."""
+    """Acceptance of the compared streams of one group; ``p`` is McNemar's exact test of lost and gained."""
 
     group: str
     streams: int
@@ -76,8 +75,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two runs share and how it moved. ``rows`` pairs the base's and the target's row of each compared
-    stream."""
+    """What two runs share and how it moved; ``rows`` pairs the two rows of each compared stream."""
 
     base: Run
     target: Run
@@ -94,8 +92,7 @@ class Comparison:
         return Counter((flip.base, flip.target) for flip in self.flips if flip.base and not flip.standing)
 
     def tallies(self, by: str) -> list[Tally]:
-        """Acceptance by ``evidence``, ``provider`` or ``category`` (of the base's rejection); "all" for
-        everything."""
+        """Acceptance by ``evidence``, ``provider`` or the base's ``category``; "all" for everything."""
         groups: dict[str, list[tuple[Row, Row]]] = {}
         for base, target in self.rows.values():
             groups.setdefault("all" if by == "all" else base[by] or "none", []).append((base, target))
@@ -113,21 +110,20 @@ def compare_runs(base: Run, target: Run, batches: Sequence[str] = ()) -> Compari
         raise InputError(
             f"{len(missing)} of the named batches are in neither run; see `fragmentlab runs list`"
         )
-    common = [key for key in before if key in after]
-    changed = [key for key in common if _hashes(before[key]) != _hashes(after[key])]
-    rows = {key: (before[key], after[key]) for key in common if key not in set(changed)}
-    if not rows:
+    common = before.keys() & after.keys()
+    same = {key for key in common if all(before[key][name] == after[key][name] for name in _HASHES)}
+    if not same:
         raise InputError("the two runs have no stream in common, so there is nothing to judge")
-    added = [key for key in after if key not in before]
+    rows = {key: (before[key], after[key]) for key in before if key in same}
     return Comparison(
         base,
         target,
         rows,
-        list(_flips(rows, {key: after[key] for key in (*added, *changed)}, base, target)),
-        added,
-        [key for key in before if key not in after],
-        changed,
-        _changed_sources(base, target),
+        list(_flips(rows, after, base, target)),
+        added=[key for key in after if key not in common],
+        removed=[key for key in before if key not in common],
+        changed=[key for key in before if key in common - same],
+        changed_sources=_changed_sources(base, target),
     )
 
 
@@ -152,39 +148,30 @@ def _rows(run: Run, batches: Sequence[str]) -> dict[Key, Row]:
 
 
 def _flips(
-    rows: Mapping[Key, tuple[Row, Row]], unmatched: Mapping[Key, Row], base: Run, target: Run
+    rows: Mapping[Key, tuple[Row, Row]], judged: Mapping[Key, Row], base: Run, target: Run
 ) -> Iterator[Flip]:
     places = {run.id: _places(run) for run in (base, target)}
-    for key, (before, after) in rows.items():
-        moved = state_of(before) != state_of(after)
-        if moved or _against_vector(after):
-            flip = _flip(before, after, standing=not moved)
-            refusing = target if flip.target.startswith("rejected") else base
-            event, fragment = places[refusing.id].get(key, (None, None))
-            yield replace(flip, event=event, fragment=fragment)
-    for row in unmatched.values():
-        if _against_vector(row):
-            yield _flip(None, row, standing=False)
-
-
-def _flip(before: Row | None, after: Row, *, standing: bool) -> Flip:
-    base, target = state_of(before) if before else None, state_of(after)
-    against = _against_vector(after)
-    expected = after["expected_outcome"]
-    if expected and after["expected_category"]:
-        expected = f"{expected}:{after['expected_category']}"
-    return Flip(
-        after["batch"],
-        after["stream"],
-        after["evidence"],
-        after["provider"],
-        base,
-        target,
-        LOST_PROTECTION if against else _kind(base or "", target),
-        expected,
-        against,
-        standing,
-    )
+    for key, row in judged.items():
+        before = state_of(rows[key][0]) if key in rows else None
+        after, against = state_of(row), _against_vector(row)
+        if not against and before in (None, after):
+            continue
+        refusing = target if after.startswith("rejected") else base
+        event, fragment = places[refusing.id].get(key, (None, None)) if before else (None, None)
+        yield Flip(
+            row["batch"],
+            row["stream"],
+            row["evidence"],
+            row["provider"],
+            before,
+            after,
+            LOST_PROTECTION if against else _kind(before or "", after),
+            ":".join(filter(None, (row["expected_outcome"], row["expected_category"]))) or None,
+            against,
+            standing=before == after,
+            event=event,
+            fragment=fragment,
+        )
 
 
 def _against_vector(row: Row) -> bool:
@@ -205,10 +192,6 @@ def _kind(base: str, target: str) -> str:
 def _places(run: Run) -> dict[Key, tuple[int | None, int | None]]:
     rows = run.diagnostics.select(list(_PLACE)).to_pylist()
     return {(r["batch"], r["stream"]): (r["event"], r["fragment"]) for r in rows if r["fault"] == 1}
-
-
-def _hashes(row: Row) -> tuple[str, str]:
-    return row["body_sha256"], row["conditions_sha256"]
 
 
 def _changed_sources(base: Run, target: Run) -> list[str]:
@@ -233,8 +216,7 @@ def _tally(group: str, pairs: Iterable[tuple[Row, Row]]) -> Tally:
 
 
 def paired_p(lost: int, gained: int) -> float:
-    """The exact two-sided McNemar test: how likely so uneven a split of flips is if neither direction is
-    favoured."""
+    """McNemar's exact two-sided test: how likely so uneven a split is if neither direction is favoured."""
     from scipy.stats import binomtest
 
     return float(binomtest(min(lost, gained), lost + gained, 0.5).pvalue) if lost + gained else 1.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fragmentlab.disclosure import for_markdown, for_terminal, for_xml
@@ -15,7 +14,6 @@ from fragmentlab.qualification.runs.run_files import Run
 LISTED = 20
 """Flips that are listed for people; the JUnit file has all of them."""
 KIT_WAS_TESTED = "the kit's assembler was tested, not yours"
-_GROUPINGS = ("evidence", "provider", "category")
 
 
 def subject_line(run: Run) -> str:
@@ -49,17 +47,22 @@ def _evidence(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 
 def verdict_text(verdict: Verdict) -> str:
-    """Lines for a terminal; at most LISTED flips."""
-    comparison = verdict.comparison
+    """Lines for a terminal; at most LISTED of each kind."""
+    lists = (
+        [f"{flip.kind}: {place_of(flip)}: {move_of(flip)}" for flip in verdict.undeclared],
+        [f"{absent.what}: {' '.join(absent.key)}" for absent in verdict.undeclared_absent],
+        [f"no longer occurs: {declaration.text}" for declaration in verdict.stale],
+    )
     lines = [
         f"verdict: {verdict.kind}",
         *(f"  {role:<7} {text}" for role, text in _evidence(verdict)),
-        f"  {summary(comparison)}",
+        f"  {summary(verdict.comparison)}",
         *(f"  - {reason}" for reason in verdict.reasons()),
-        *_listed_lines(verdict.undeclared),
-        *(f"  {a.what}: {a.key[0]} {a.key[1]}" for a in verdict.undeclared_absent[:LISTED]),
-        *(f"  no longer occurs: {declaration.text}" for declaration in verdict.stale[:LISTED]),
     ]
+    for items in lists:
+        lines += [f"  {item}" for item in items[:LISTED]]
+        if len(items) > LISTED:
+            lines.append(f"  ... and {len(items) - LISTED} more; --junit writes all")
     return "\n".join(map(for_terminal, lines))
 
 
@@ -76,115 +79,74 @@ def summary(comparison: Comparison) -> str:
 def verdict_markdown(verdict: Verdict) -> str:
     """A CI summary; every text is escaped."""
     comparison = verdict.comparison
-    parts = [
+    moves = [(before, after, str(n)) for (before, after), n in comparison.moves.most_common()]
+    titles = ("streams", "base", "target", "lost", "gained", "p")
+    lines = [
         f"## Qualification: {verdict.kind}",
         *(f"- {role}: {for_markdown(text)}" for role, text in _evidence(verdict)),
         f"- {for_markdown(summary(comparison))}",
         *(f"- {for_markdown(reason)}" for reason in verdict.reasons()),
-        *_markdown_flips(verdict.undeclared),
-        *_markdown_moves(comparison),
-        *(table for by in _GROUPINGS for table in _markdown_tallies(by, comparison.tallies(by))),
-        *_markdown_list(
-            "Removed or changed", [f"{a.what}: {' '.join(a.key)}" for a in verdict.undeclared_absent]
-        ),
-        *_markdown_list("Declared but no longer occurring", [d.text for d in verdict.stale]),
-        *_markdown_list("Added", [" ".join(key) for key in comparison.added]),
+        *_table("Flips", ("kind", "batch", "stream", "evidence", "move"), _flip_rows(verdict.undeclared)),
+        *_table("Moves", ("from", "to", "streams"), moves),
     ]
-    return "\n".join(parts) + "\n"
+    for by in ("evidence", "provider", "category"):
+        rows = _tally_rows(comparison.tallies(by))
+        lines += _table(f"Acceptance by {by}, where it moved", (by, *titles), rows)
+    absent = [f"{a.what}: {' '.join(a.key)}" for a in verdict.undeclared_absent]
+    lines += _list("Removed or changed", absent)
+    lines += _list("Declared but no longer occurring", [d.text for d in verdict.stale])
+    lines += _list("Added", [" ".join(key) for key in comparison.added])
+    return "\n".join(lines) + "\n"
 
 
 def verdict_junit(verdict: Verdict) -> str:
     """JUnit XML: one suite per batch, one test case per flip, one for all streams that did not move."""
-    comparison = verdict.comparison
+    unmoved = Counter(batch for batch, _ in verdict.comparison.rows)
+    cases: dict[str, list[tuple[str, str, Declaration | None]]] = {batch: [] for batch in unmoved}
+    for judged in verdict.judged:
+        flip = judged.flip
+        unmoved[flip.batch] -= flip.base is not None
+        failure = f"{flip.kind}: {move_of(flip)}"
+        cases.setdefault(flip.batch, []).append((place_of(flip), failure, judged.declaration))
+    for absent in verdict.absent:
+        failure = f"{absent.what}: not judged"
+        cases.setdefault(absent.key[0], []).append((" ".join(absent.key), failure, absent.declaration))
+    for stale in verdict.stale:
+        failure = "stale: declared, but no longer occurs"
+        cases.setdefault("expectations", []).append((stale.text, failure, None))
     root = ET.Element("testsuites", name="fragmentlab compare")
-    for batch in _batches(verdict):
-        suite = _suite(root, batch, verdict)
-        unmoved = sum(key[0] == batch for key in comparison.rows) - sum(
-            j.flip.batch == batch and j.flip.base is not None for j in verdict.judged
-        )
-        _case(suite, batch, f"{streams(unmoved)} did not move")
-        for judged in verdict.judged:
-            if judged.flip.batch == batch:
-                declared = _declared(judged.declaration)
-                _case(suite, batch, place_of(judged.flip), judged.flip.kind, move_of(judged.flip), declared)
-        for absent in verdict.absent:
-            if absent.key[0] == batch:
-                declared = _declared(absent.declaration)
-                _case(suite, batch, " ".join(absent.key), absent.what, "not judged", declared)
-        _count(suite)
-    if verdict.stale:
-        suite = _suite(root, "expectations", verdict)
-        for declaration in verdict.stale:
-            _case(suite, "expectations", declaration.text, "stale", "declared, but no longer occurs")
-        _count(suite)
+    for batch, moved in cases.items():
+        suite = ET.SubElement(root, "testsuite", name=for_xml(batch))
+        properties = ET.SubElement(suite, "properties")
+        for role, text in (("verdict", verdict.kind), *_evidence(verdict)):
+            ET.SubElement(properties, "property", name=role, value=for_xml(text))
+        if batch in unmoved:
+            _case(suite, f"{streams(unmoved[batch])} did not move")
+        for name, failure, declaration in moved:
+            _case(suite, name, failure, declaration)
+        for attribute, path in (("tests", ""), ("failures", "/failure"), ("skipped", "/skipped")):
+            suite.set(attribute, str(len(suite.findall(f"testcase{path}"))))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(root: ET.Element, name: str, verdict: Verdict) -> ET.Element:
-    suite = ET.SubElement(root, "testsuite", name=for_xml(name))
-    properties = ET.SubElement(suite, "properties")
-    for role, text in (("verdict", verdict.kind), *_evidence(verdict)):
-        ET.SubElement(properties, "property", name=role, value=for_xml(text))
-    return suite
+def _case(suite: ET.Element, name: str, failure: str = "", declaration: Declaration | None = None) -> None:
+    case = ET.SubElement(suite, "testcase", classname=suite.get("name", ""), name=for_xml(name))
+    if declaration is not None:
+        text = f"declared by {declaration.reviewer}: {declaration.reason}"
+        ET.SubElement(case, "skipped", message=for_xml(text))
+    elif failure:
+        ET.SubElement(case, "failure", type=failure.partition(":")[0], message=for_xml(failure))
 
 
-def _declared(declaration: Declaration | None) -> str | None:
-    return f"declared by {declaration.reviewer}: {declaration.reason}" if declaration else None
-
-
-def _case(
-    suite: ET.Element, group: str, name: str, kind: str = "", text: str = "", declared: str | None = None
-) -> None:
-    case = ET.SubElement(suite, "testcase", classname=for_xml(group), name=for_xml(name))
-    if declared is not None:
-        ET.SubElement(case, "skipped", message=for_xml(declared))
-    elif kind:
-        ET.SubElement(case, "failure", type=for_xml(kind), message=for_xml(f"{kind}: {text}"))
-
-
-def _count(suite: ET.Element) -> None:
-    for attribute, path in (
-        ("tests", "testcase"),
-        ("failures", "testcase/failure"),
-        ("skipped", "testcase/skipped"),
-    ):
-        suite.set(attribute, str(len(suite.findall(path))))
-
-
-def _batches(verdict: Verdict) -> list[str]:
-    keys = [*verdict.comparison.rows, *(absent.key for absent in verdict.absent)]
-    keys += [(judged.flip.batch, "") for judged in verdict.judged]
-    return list(dict.fromkeys(batch for batch, _ in keys))
-
-
-def _listed_lines(flips: Sequence[Flip]) -> Iterator[str]:
-    for flip in flips[:LISTED]:
-        yield f"  {flip.kind}: {place_of(flip)}: {move_of(flip)}"
-    if len(flips) > LISTED:
-        yield f"  ... and {len(flips) - LISTED} more; --junit writes all"
-
-
-def _markdown_flips(flips: Sequence[Flip]) -> Iterator[str]:
-    if not flips:
-        return
-    rows = [
+def _flip_rows(flips: Sequence[Flip]) -> list[tuple[str, ...]]:
+    return [
         (f.kind, f.batch, place_of(f).removeprefix(f.batch).strip(), f.evidence, move_of(f)) for f in flips
     ]
-    yield from _markdown_table("Flips", ("kind", "batch", "stream", "evidence", "move"), rows[:LISTED])
-    if len(flips) > LISTED:
-        yield f"\n{len(flips) - LISTED} more are not listed here; the JUnit file has all."
 
 
-def _markdown_moves(comparison: Comparison) -> Iterator[str]:
-    rows = [(before, after, str(n)) for (before, after), n in Counter(comparison.moves).most_common()]
-    if rows:
-        yield from _markdown_table("Moves", ("from", "to", "streams"), rows)
-
-
-def _markdown_tallies(by: str, tallies: Sequence[Tally]) -> Iterator[str]:
-    moved = [t for t in tallies if t.lost or t.gained]
-    rows = [
+def _tally_rows(tallies: Sequence[Tally]) -> list[tuple[str, ...]]:
+    return [
         (
             t.group,
             str(t.streams),
@@ -194,22 +156,22 @@ def _markdown_tallies(by: str, tallies: Sequence[Tally]) -> Iterator[str]:
             str(t.gained),
             f"{t.p:.2g}",
         )
-        for t in moved
+        for t in tallies
+        if t.lost or t.gained
     ]
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     if rows:
-        titles = (by, "streams", "base", "target", "lost", "gained", "p")
-        yield from _markdown_table(f"Acceptance by {by}, where it moved", titles, rows)
+        yield f"\n### {title}\n"
+        yield "| " + " | ".join(columns) + " |"
+        yield "|" + " --- |" * len(columns)
+        yield from ("| " + " | ".join(map(for_markdown, row)) + " |" for row in rows[:LISTED])
+        if len(rows) > LISTED:
+            yield f"\n{len(rows) - LISTED} more are not listed here; the JUnit file has every flip."
 
 
-def _markdown_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"\n### {title}\n"
-    yield "| " + " | ".join(columns) + " |"
-    yield "|" + " --- |" * len(columns)
-    for row in rows:
-        yield "| " + " | ".join(map(for_markdown, row)) + " |"
-
-
-def _markdown_list(title: str, items: Sequence[str]) -> Iterator[str]:
+def _list(title: str, items: Sequence[str]) -> Iterator[str]:
     if items:
         yield f"\n### {title}\n"
         yield from (f"- {for_markdown(item)}" for item in items[:LISTED])
