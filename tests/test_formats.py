@@ -20,6 +20,7 @@ COMMITTED = {
     "policy": ["lib/fragmentlab/runtime/policy.json"],
     "rules": ["data/rules/*.json", "lib/**/rules/*.json", "lib/**/harmful_rules/*.json"],
     "run": ["data/runs/*/run.json"],
+    "scenario": ["data/scenarios/*.json"],
     "shapes": ["data/shapes.json"],
     "vectors": ["data/vectors/*.json"],
 }

@@ -31,6 +31,7 @@ SCHEMAS = {
     "policy": "fragmentlab.runtime.policy:Policy",
     "rules": "fragmentlab.corpus.rules:RulesDocument",
     "run": "fragmentlab.qualification.runs.run_files:RunFile",
+    "scenario": "fragmentlab.runtime.scenarios:Scenario",
     "shapes": "fragmentlab.corpus.synth.provider_shapes:ShapesDocument",
     "vectors": "fragmentlab.corpus.vectors:VectorDocument",
 }

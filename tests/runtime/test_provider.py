@@ -21,6 +21,9 @@ from tests.runtime.conftest import SMALL
 REQUEST: dict[str, Any] = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "go"}]}
 
 
+HOSTILE: list[Any] = [[], ["x"], {}, {"a": []}, 7, 1.5, True, "\ud800", [[[]]]]
+
+
 def _post(provider: Provider, body: Any, **headers: str) -> httpx.Response:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     with httpx.Client(trust_env=False) as client:
@@ -152,6 +155,10 @@ def _follow_up(session: Session, provider: Provider, change: Callable[[list[Any]
         (lambda m: m[1]["tool_calls"][0].update(id="other"), 400),
         (lambda m: m[1].update(tool_calls=None), 400),
         (lambda m: m[1].update(tool_calls="x"), 400),
+        (lambda m: m.append(dict(m[2])), 400),
+        *((lambda m, value=value: m[2].update(tool_call_id=value), 400) for value in HOSTILE),
+        *((lambda m, value=value: m[1]["tool_calls"][0].update(id=value), 400) for value in HOSTILE),
+        *((lambda m, value=value: m[1].update(tool_calls=value), 400) for value in HOSTILE),
         (lambda m: m[2].update(content=[{"type": "text", "text": "x"}]), 200),
         (lambda m: m[2].update(content=None), 200),
     ],
@@ -163,6 +170,26 @@ def test_follow_up_must_answer_the_streamed_id(
     session = provider.play(find_scenario("control"), SMALL)
     assert _follow_up(session, provider, change).status_code == status
     assert session.mismatches == (status == 400)
+
+
+@pytest.mark.parametrize("content", [7, {}, {"a": 1}, [7], [{"type": "image"}], [[]], "\ud800", True])
+def test_content_that_is_no_text_is_refused_and_nothing_advances(provider: Provider, content: Any) -> None:
+    """A tool message of another kind is named, and the follow-up can be sent again."""
+    session = provider.play(find_scenario("control"), SMALL)
+    bad = _follow_up(session, provider, lambda m: m[2].update(content=content))
+    assert (bad.status_code, bad.json()["error"]["code"]) == (400, "content")
+    assert ([sent.turn for sent in session.sent], session.results) == ([1], {})
+    assert _follow_up(session, provider, lambda m: None).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "CANARY", ""])
+def test_a_body_of_another_type_is_refused(provider: Provider, kind: str) -> None:
+    """A web page can send a form to any address, so only JSON is read."""
+    session = provider.play(find_scenario("control"), SMALL)
+    response = _post(provider, REQUEST, **{"content-type": kind})
+    assert (response.status_code, response.json()["error"]["code"]) == (415, "content_type")
+    assert "CANARY" not in response.text and session.sent == []
+    assert _post(provider, REQUEST, **{"content-type": "Application/JSON; charset=utf-8"}).status_code == 200
 
 
 def test_changed_arguments_are_noticed(provider: Provider) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from fragmentlab.assembler import COMPOUND, DEFAULT_RULES, RuleSet
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.agent import Agent, Outcome
@@ -18,8 +20,8 @@ from fragmentlab.runtime.provider import Provider
 from fragmentlab.runtime.scenarios import Scenario
 from fragmentlab.runtime.session import Session
 from fragmentlab.runtime.task import REPORT_NAME, Task
-from fragmentlab.runtime.wire import WireCall
 from fragmentlab.runtime.workspace import Workspace
+from fragmentlab.wire.fragments import WireCall
 
 TIMEOUTS = Timeouts(connect=5.0, idle=10.0, total=60.0)
 """Loopback answers at once; these only bound a scenario that holds the connection."""
@@ -57,13 +59,13 @@ class Played:
         expect, outcome = self.scenario.expect, self.outcome
         if self.scenario.kind == "negative" and outcome.executed:
             return "executed a call that must be refused"
-        if outcome.status != expect["status"]:
-            return f"ended {outcome.status}, not {expect['status']}"
+        if outcome.status != expect.status:
+            return f"ended {outcome.status}, not {expect.status}"
         if outcome.status == "done" and not (self.ids_kept and self.results_own):
             return "gave a call another ID or another call's result"
-        if not self._matches(outcome.category, expect.get("category"), rules):
-            return f"was refused as {outcome.category}, not {expect.get('category')}"
-        if "refusals" in expect and not self._match_all(outcome.refusals, expect["refusals"], rules):
+        if not self._matches(outcome.category, expect.category, rules):
+            return f"was refused as {outcome.category}, not {expect.category}"
+        if expect.refusals is not None and not self._match_all(outcome.refusals, expect.refusals, rules):
             return "was refused on the way otherwise than expected"
         if outcome.status == "refused" and (outcome.effects or self.files):
             return "had an effect"
@@ -119,7 +121,7 @@ def play(
     rules that may not serve execution and for a scenario that cannot be streamed.
     """
     if policy is None:
-        policy = DEFAULT_POLICY if scenario.allow is None else DEFAULT_POLICY.allowing(scenario.allow)
+        policy = DEFAULT_POLICY if scenario.allow is None else replace(DEFAULT_POLICY, allow=scenario.allow)
     session = provider.play(scenario, task)
     workspace = Workspace.create(folder / scenario.name, session.task.sources())
     gateway = Gateway(provider.address, "scenario", rules=rules, timeouts=timeouts)
@@ -154,7 +156,7 @@ def _facts(scenario: Scenario, session: Session, outcome: Outcome, workspace: Wo
         ),
         files=files,
         report=workspace.read_report(REPORT_NAME) if REPORT_NAME in files else None,
-        bodies=tuple(sent.script.body for sent in session.sent),
+        bodies=tuple(sent.sending.body for sent in session.sent),
     )
 
 

@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 from fragmentlab.runtime.loopback import HOST, LoopbackServer, reset
 from fragmentlab.runtime.problems import PROVIDER_HEADER
 from fragmentlab.runtime.scenarios import Scenario
-from fragmentlab.runtime.session import Refused, Session
+from fragmentlab.runtime.sending import Sending
+from fragmentlab.runtime.session import BadRequest, Session
 from fragmentlab.runtime.task import Task
-from fragmentlab.runtime.wire import Script
 
 PATH = "/v1/chat/completions"
 MAX_BODY_BYTES = 32 << 20
@@ -52,22 +52,24 @@ class Provider(LoopbackServer):
             session = self._session
             if session is None:
                 return _refusal(503, "no_scenario", "no scenario is being played")
+            if not _is_json(request.headers.get("content-type", "application/json")):
+                return _refusal(415, "content_type", "the body must be application/json")
             body = await _body(request)
             if body is None:
                 return _refusal(413, "body_too_large", f"the body is larger than {MAX_BODY_BYTES >> 20} MiB")
             return _Stream(session.answer(_request_object(body)), self.transport(request.scope))
-        except Refused as refused:
-            return _refusal(400, refused.code, str(refused))
+        except BadRequest as bad:
+            return _refusal(400, bad.code, str(bad))
         except ClientDisconnect:
             return Response(status_code=400)
 
 
 class _Stream(Response):
-    """Sends a script's reads one by one, then ends the response as the script says."""
+    """Sends reads one by one, then ends the response as the scenario says."""
 
-    def __init__(self, script: Script, transport: asyncio.Transport) -> None:
+    def __init__(self, sending: Sending, transport: asyncio.Transport) -> None:
         super().__init__()
-        self._script, self._transport = script, transport
+        self._sending, self._transport = sending, transport
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [
@@ -76,11 +78,11 @@ class _Stream(Response):
             (PROVIDER_HEADER.encode(), b"1"),
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        for read in self._script.reads:
+        for read in self._sending.reads:
             if self._transport.is_closing():
                 return  # a client may stop reading at the first fault
             await send({"type": "http.response.body", "body": read, "more_body": True})
-        match self._script.how:
+        match self._sending.how:
             case "end":
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             case "reset":
@@ -101,22 +103,27 @@ async def _body(request: Request) -> bytes | None:
     return bytes(body)
 
 
+def _is_json(content_type: str) -> bool:
+    """Return whether the type is JSON's; a web page can send any other without asking."""
+    return content_type.partition(";")[0].strip().lower() == "application/json"
+
+
 def _request_object(body: bytes) -> dict[str, Any]:
     try:
         request = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refused("invalid_json", "the body is not JSON") from None
+        raise BadRequest("invalid_json", "the body is not JSON") from None
     if not isinstance(request, dict):
-        raise Refused("invalid_json", "the body is not a JSON object")
+        raise BadRequest("invalid_json", "the body is not a JSON object")
     if request.get("stream") is not True:
-        raise Refused("stream", "this server only streams: send stream true")
+        raise BadRequest("stream", "this server only streams: send stream true")
     if not isinstance(request.get("model"), str):
-        raise Refused("model", "model must be a string")
+        raise BadRequest("model", "model must be a string")
     return request
 
 
 def _refusal(status: int, code: str, message: str) -> JSONResponse:
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
     # The rest of a body that is not read would be taken for the next request.
-    headers = {PROVIDER_HEADER: "1", **({"connection": "close"} if status == 413 else {})}
+    headers = {PROVIDER_HEADER: "1", **({"connection": "close"} if status in (413, 415) else {})}
     return JSONResponse({"error": error}, status, headers=headers)

@@ -1,62 +1,229 @@
-"""Scenarios: data files that say what a model server streams, turn by turn
-(data/schemas/scenario.schema.json)."""
+"""Scenarios: data files that say what a model server streams, turn by turn."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from msgspec import UNSET, Meta, UnsetType
 
 from fragmentlab.assembler import CATEGORIES
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.files import data_folder
+from fragmentlab.files import data_folder, read_bytes
+from fragmentlab.formats import StrictStruct, decode
+from fragmentlab.runtime.policy import Allow
 from fragmentlab.runtime.problems import PROBLEMS
 from fragmentlab.runtime.task import Task
 
 KINDS = ("control", "target", "variant", "negative", "recovery")
 _MAX_BYTES = 1 << 22
+_SENT = ("step", "calls", "text", "chunks", "sse")
+_ONE_SENT = {"oneOf": [{"required": [name]} for name in _SENT]}
+_Count = Annotated[int, Meta(ge=1, le=64)]
+_S = TypeVar("_S", bound=StrictStruct)
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """One checked scenario file; the fields are explained in the schema. ``turns`` are as in the file."""
+class Style(StrictStruct, frozen=True, kw_only=True):
+    """How the calls of an answer are streamed."""
 
-    name: str
-    kind: str
-    about: str
-    turns: tuple[Mapping[str, Any], ...] = field(repr=False)
-    expect: Mapping[str, Any]
-    same_as: str | None = None
-    at_least: Mapping[str, int] = field(default_factory=dict)
-    allow: Mapping[str, Any] | None = None
-    stream: Mapping[str, Any] = field(default_factory=dict)
+    ids: Annotated[
+        Literal["omitted", "null", "repeated", "late"] | UnsetType,
+        Meta(description="What later fragments say of the ID. late: the second fragment brings it."),
+    ] = UNSET
+    padding: Annotated[
+        bool | UnsetType, Meta(description="With ids null: name and type are null in later fragments too.")
+    ] = UNSET
+    order: Annotated[
+        Literal["sequential", "interleaved"] | UnsetType,
+        Meta(description="Calls one after the other, or a fragment of each in turn."),
+    ] = UNSET
+    characters: Annotated[
+        Annotated[int, Meta(ge=1, le=100_000)] | UnsetType,
+        Meta(description="Characters of arguments in a fragment."),
+    ] = UNSET
+    surrogates: Annotated[
+        bool | UnsetType, Meta(description="Fragments may end between the halves of a character.")
+    ] = UNSET
+    reads: Annotated[
+        Literal["events", "whole", "odd", "mid-character"] | UnsetType,
+        Meta(description="One read per event, all at once, odd sizes, or a cut in every wide character."),
+    ] = UNSET
+
+
+STYLE = Style(
+    ids="omitted", padding=False, order="sequential", characters=48, surrogates=False, reads="events"
+)
+"""How an answer is streamed where nothing is said."""
+
+
+class Edit(StrictStruct, frozen=True, kw_only=True):
+    """A change of one fragment; ``call`` and ``piece`` count from 1, -1 is the last piece."""
+
+    call: _Count
+    piece: int
+    set: Annotated[dict[str, Any], Meta(description="Members of the fragment and their values.")] = {}  # noqa: RUF012 - msgspec copies it
+    remove: tuple[str, ...] = ()
+
+
+class Cut(StrictStruct, frozen=True):
+    """Where an answer breaks off, and how the connection ends then."""
+
+    at: Annotated[
+        Literal["arguments", "event", "complete", "finish"],
+        Meta(
+            description="arguments: after half of the fragments. event: within the next event. complete: "
+            "after the last fragment. finish: before [DONE]."
+        ),
+    ]
+    how: Annotated[
+        Literal["reset", "close", "end", "hold"],
+        Meta(description="close: without the end of the body. end: as if complete. hold: silence."),
+    ] = "reset"
+
+
+class Change(StrictStruct, frozen=True, kw_only=True):
+    """What an answer has besides what it says."""
+
+    stream: Style = Style()
+    edit: tuple[Edit, ...] | UnsetType = UNSET
+    finish_reason: Annotated[
+        str | UnsetType | None, Meta(description="In place of tool_calls or stop; null: none is sent.")
+    ] = UNSET
+    done: Annotated[bool | UnsetType, Meta(description="Whether [DONE] is sent (true).")] = UNSET
+    error: Annotated[
+        Literal["event", "chunk"] | UnsetType,
+        Meta(description="Halfway the server says error, in an event of that name or in a chunk."),
+    ] = UNSET
+    cut: Cut | UnsetType = UNSET
+
+
+class ScenarioCall(StrictStruct, frozen=True, kw_only=True):
+    """A call that the server makes; exactly one of ``arguments`` and ``arguments_text`` is given."""
+
+    tool: str
+    id: Annotated[str | UnsetType, Meta(description="In place of one made from the seed.")] = UNSET
+    arguments: Annotated[
+        dict[str, Any] | UnsetType,
+        Meta(description="The strings {page}, {private}, {target} and {report} stand for the task's own."),
+    ] = UNSET
+    arguments_text: Annotated[str | UnsetType, Meta(description="The text itself, JSON or not.")] = UNSET
+
+    def __post_init__(self) -> None:
+        if (self.arguments is UNSET) == (self.arguments_text is UNSET):
+            raise ValueError("a call needs exactly one of arguments and arguments_text")
+
+
+class Turn(Change, frozen=True, kw_only=True):
+    """One answer of the server, or with step read as many as the pages need."""
+
+    step: Annotated[
+        Literal["list", "read", "save", "finish"] | UnsetType, Meta(description="A part of the task.")
+    ] = UNSET
+    calls: Annotated[tuple[ScenarioCall, ...], Meta(min_length=1)] | UnsetType = UNSET
+    text: Annotated[str | UnsetType, Meta(description="A plain answer.")] = UNSET
+    chunks: Annotated[tuple[dict[str, Any], ...] | UnsetType, Meta(description="Chunks as they are.")] = UNSET
+    sse: Annotated[str | UnsetType, Meta(description="The body as it is.")] = UNSET
+    attempts: Annotated[
+        tuple[Change, ...],
+        Meta(description="What the 1st, 2nd, ... request for this turn gets besides; the last repeats."),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        if sum(getattr(self, name) is not UNSET for name in _SENT) != 1:
+            raise ValueError("a turn needs exactly one of step, calls, text, chunks and sse")
+
+
+class Expect(StrictStruct, frozen=True, kw_only=True):
+    """How the task must end under keep-established."""
+
+    status: Literal["done", "incomplete", "refused", "failed"]
+    category: str | None = None
+    refusals: Annotated[
+        tuple[str, ...] | None, Meta(description="The category of every refused response, in order.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if (
+            not {*(self.refusals or ()), *filter(None, [self.category])}
+            <= CATEGORIES.keys() | PROBLEMS.keys()
+        ):
+            raise ValueError("expect names a category that does not exist")
+
+
+class Sizes(StrictStruct, frozen=True):
+    """Sizes of the task that a scenario needs at least."""
+
+    pages: _Count = 1
+    parallel: _Count = 1
+
+
+class Scenario(StrictStruct, frozen=True, kw_only=True, tag_field="schema", tag="fragmentlab-scenario-v1"):
+    """What a model server streams, turn by turn, while an agent works on the task.
+
+    A turn is chosen by the number of assistant messages in the request, so that a retry gets the same turn
+    again (its next attempt) and a new conversation starts from the first.
+    """
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=60)]
+    kind: Annotated[
+        Literal["control", "target", "variant", "negative", "recovery"],
+        Meta(
+            description="target: the control with null in later fragments. variant: another allowed form. "
+            "negative: must be refused without any effect. recovery: refused, then tried again."
+        ),
+    ]
+    about: Annotated[str, Meta(min_length=1, max_length=300, description="One sentence for people.")]
+    turns: Annotated[tuple[Annotated[Turn, Meta(extra_json_schema=_ONE_SENT)], ...], Meta(min_length=1)]
+    expect: Expect
+    same_as: Annotated[
+        str | None, Meta(description="The scenario whose results, report and effects this one must repeat.")
+    ] = None
+    at_least: Sizes = Sizes()
+    allow: Annotated[Allow | None, Meta(description="What the host permits, in place of its policy.")] = None
+    stream: Annotated[Style, Meta(description="How answers are streamed; a turn may override it.")] = Style()
+
+    def __post_init__(self) -> None:
+        if self.kind == "negative" and self.same_as is not None:
+            raise ValueError("a negative is not compared with another")
+        if self.kind == "target" and self.same_as is None:
+            raise ValueError("a target needs same_as, the control that it must repeat")
+        if self.same_as == self.name:
+            raise ValueError("same_as must name another scenario")
+
+    def __repr__(self) -> str:
+        return f"Scenario({self.name})"
 
     def sized(self, task: Task) -> Task:
-        """The task, made large enough for this scenario."""
-        return task.at_least(**self.at_least)
+        """Return the task, made large enough for this scenario."""
+        return task.at_least(self.at_least.pages, self.at_least.parallel)
+
+
+def merged(kind: type[_S], *parts: StrictStruct) -> _S:
+    """Return one ``kind`` of what the parts say, the last word counting."""
+    said = {
+        name: value
+        for part in parts
+        for name in kind.__struct_fields__
+        if (value := getattr(part, name)) is not UNSET
+    }
+    return kind(**said)
 
 
 def find_scenario(name_or_file: str) -> Scenario:
-    """A shipped scenario by name, or the one in a file; InputError that says what is wrong with it."""
-    path = Path(name_or_file)
-    if len(path.parts) == 1 and path.suffix != ".json" and not path.exists():
-        shipped = data_folder("scenarios") / f"{name_or_file}.json"
-        if shipped.parent != data_folder("scenarios") or not _is_file(shipped):
-            names = ", ".join(sorted(known.stem for known in data_folder("scenarios").glob("*.json")))
-            raise InputError(
-                f"unknown scenario {for_terminal(name_or_file)}; use a scenario file or one of {names}"
-            )
-        path = shipped
+    """Return a shipped scenario by name, or the one in a file; raise InputError that says what is wrong."""
+    shipped = {path.stem: path for path in data_folder("scenarios").glob("*.json")}
+    path = shipped.get(name_or_file, Path(name_or_file))
+    if path.suffix != ".json" and not path.is_file():
+        raise InputError(
+            f"unknown scenario {for_terminal(name_or_file)}; use a scenario file or one of "
+            f"{', '.join(sorted(shipped))}"
+        )
     return load_scenario(path)
 
 
 def load_scenarios(file_or_folder: str) -> list[Scenario]:
-    """The scenarios of a folder or the one of a file, controls first (empty: the shipped ones).
+    """Return the scenarios of a folder or the one of a file, controls first (empty: the shipped ones).
 
     A scenario that is compared with one that is not among them brings the shipped one of that name along.
     Raises InputError for none, a bad one, two of one name and a comparison with an unknown one.
@@ -66,8 +233,7 @@ def load_scenarios(file_or_folder: str) -> list[Scenario]:
     if not files:
         raise InputError(f"no scenario file in {for_terminal(file_or_folder)}")
     found: dict[str, Scenario] = {}
-    for file in files:
-        scenario = load_scenario(file)
+    for scenario in map(load_scenario, files):
         if scenario.name in found:
             raise InputError(f"two scenarios are named {scenario.name}")
         found[scenario.name] = scenario
@@ -78,109 +244,5 @@ def load_scenarios(file_or_folder: str) -> list[Scenario]:
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read and check one file; InputError with the place in it, never a value of it."""
-    shown = for_terminal(path.name)
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = (
-            os.strerror(error.errno)
-            if isinstance(error, OSError) and error.errno
-            else "the path is not valid"
-        )
-        raise InputError(f"scenario {shown} cannot be read: {why}") from None
-    if len(text) > _MAX_BYTES:
-        raise InputError(f"scenario {shown} is larger than {_MAX_BYTES >> 20} MiB")
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError(f"scenario {shown} is not JSON") from None
-    _check(data, shown)
-    return Scenario(**{**{k: v for k, v in data.items() if k != "schema"}, "turns": tuple(data["turns"])})
-
-
-def _check(data: Any, shown: str) -> None:
-    try:
-        # A bad field makes those beside it count as unevaluated: that complaint tells least.
-        errors = sorted(_validator().iter_errors(data), key=lambda e: e.validator == "unevaluatedProperties")
-    except RecursionError:
-        raise InputError(f"scenario {shown} is nested too deeply") from None
-    if errors:
-        raise InputError(f"scenario {shown}: {_place(errors[0].absolute_path)} {_complaint(errors[0])}")
-    expect = data["expect"]
-    for category in [*expect.get("refusals", ()), *filter(None, [expect.get("category")])]:
-        if category not in CATEGORIES and category not in PROBLEMS:
-            raise InputError(f"scenario {shown}: expect names a category that does not exist")
-    for number, turn in enumerate(data["turns"], 1):
-        for call in turn.get("calls", ()):
-            if ("arguments" in call) == ("arguments_text" in call):
-                raise InputError(f"scenario {shown}: turn {number}: a call needs arguments or arguments_text")
-    if data["kind"] == "negative" and "same_as" in data:
-        raise InputError(f"scenario {shown}: a negative is not compared with another")
-    if data["kind"] == "target" and "same_as" not in data:
-        raise InputError(f"scenario {shown}: a target needs same_as, the control that it must repeat")
-    if data.get("same_as") == data["name"]:
-        raise InputError(f"scenario {shown}: same_as must name another scenario")
-
-
-@cache
-def _validator() -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(json.loads(data_folder("schemas/scenario.schema.json").read_bytes()))
-
-
-def _place(path: Iterable[str | int]) -> str:
-    """Where in the file: only names that the schema knows are repeated."""
-    known = _known_names()
-    steps = [
-        str(step + 1) if isinstance(step, int) else step if step in known else "(unknown name)"
-        for step in path
-    ]
-    return " / ".join(steps) or "the file"
-
-
-@cache
-def _known_names() -> frozenset[str]:
-    def names(part: Any) -> Iterable[str]:
-        if isinstance(part, dict):
-            yield from part.get("properties", {})
-            for inner in part.values():
-                yield from names(inner)
-        elif isinstance(part, list):
-            for inner in part:
-                yield from names(inner)
-
-    return frozenset(names(_validator().schema))
-
-
-def _complaint(error: Any) -> str:
-    wanted = error.validator_value
-    match error.validator:
-        case "enum":
-            return f"must be one of {', '.join(map(str, wanted))}"
-        case "const":
-            return f"must be {wanted}"
-        case "type":
-            return f"must be of type {' or '.join(_listed(wanted))}"
-        case "required":
-            return f"needs {', '.join(_listed(wanted))}"
-        case "oneOf":
-            return "needs exactly one of step, calls, text, chunks and sse"
-        case "additionalProperties" | "unevaluatedProperties":
-            return "has a field that a scenario does not have"
-        case "pattern":
-            return "must be lower-case letters, digits and hyphens"
-    return f"breaks the schema's {error.validator}"
-
-
-def _listed(value: str | Sequence[str]) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    """Read and check one file; raise InputError with the place in it, never a value of it."""
+    return decode(read_bytes(path, _MAX_BYTES), Scenario, f"scenario {for_terminal(path.name)}")

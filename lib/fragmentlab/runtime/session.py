@@ -8,15 +8,22 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from fragmentlab.errors import InputError
-from fragmentlab.runtime.scenarios import Scenario
+from fragmentlab.runtime.scenarios import Change, Scenario, ScenarioCall, Style, Turn, merged
+from fragmentlab.runtime.sending import Sending, send_calls, send_chunks, send_text
 from fragmentlab.runtime.task import PRIVATE_SOURCE, REPORT_NAME, Task
-from fragmentlab.runtime.wire import Script, WireCall, script_calls, script_chunks, script_text
+from fragmentlab.wire.fragments import WireCall
+
+Message = Mapping[str, Any]
 
 
-class Refused(Exception):
+class BadRequest(Exception):
     """A request that the server does not answer with a stream: ``code`` is its reason,
     the message is for people."""
 
@@ -32,7 +39,7 @@ class Sent:
     turn: int
     attempt: int
     calls: tuple[WireCall, ...] = field(repr=False)
-    script: Script = field(repr=False)
+    sending: Sending = field(repr=False)
 
 
 class Session:
@@ -52,49 +59,47 @@ class Session:
         self._turns = list(_expand(scenario.turns, self.task))
         self._attempts: Counter[int] = Counter()
 
-    def answer(self, request: Mapping[str, Any]) -> Script:
-        """The stream for one request body; Refused where it is none that belongs here."""
+    def answer(self, request: Mapping[str, Any]) -> Sending:
+        """The stream for one request body; BadRequest where it is none that belongs here."""
         messages = _messages(request)
         texts = self._check_follow_up(messages)
         depth = sum(message.get("role") == "assistant" for message in messages)
         if depth >= len(self._turns):
-            raise Refused("scenario_over", "the scenario has no more turns")
+            raise BadRequest("scenario_over", "the scenario has no more turns")
         self._attempts[depth] += 1
         attempt = self._attempts[depth]
         try:
-            calls, script = self._play(depth, attempt, texts, _wants_usage(request))
+            calls, sending = self._play(depth, attempt, texts, _wants_usage(request))
         except InputError as error:
             self.problem = f"scenario {self.scenario.name}, turn {depth + 1}: {error}"
-            raise Refused("scenario_unusable", self.problem) from None
-        self.sent.append(Sent(depth + 1, attempt, calls, script))
-        return script
+            raise BadRequest("scenario_unusable", self.problem) from None
+        self.sent.append(Sent(depth + 1, attempt, calls, sending))
+        return sending
 
     def _play(
         self, depth: int, attempt: int, texts: Sequence[str], usage: bool
-    ) -> tuple[tuple[WireCall, ...], Script]:
+    ) -> tuple[tuple[WireCall, ...], Sending]:
         turn = self._turns[depth]
-        attempts = turn.get("attempts", [{}])
-        change = _merged(self.scenario.stream, turn, attempts[min(attempt, len(attempts)) - 1])
+        again = turn.attempts[min(attempt, len(turn.attempts)) - 1] if turn.attempts else Change()
+        style = merged(Style, self.scenario.stream, turn.stream, again.stream)
+        change = replace(merged(Change, turn, again), stream=style)
         seed = f"{self.task.seed} {depth} {attempt}"
-        if "sse" in turn:
-            return (), Script((turn["sse"].encode("utf-8", "surrogatepass"),))
-        if "chunks" in turn:
-            return (), script_chunks(turn["chunks"], change, seed)
-        if "text" in turn:
-            return (), script_text(turn["text"], change, usage, seed)
-        calls = tuple(self._calls(turn["calls"], texts, seed))
-        return calls, script_calls(calls, change, usage, seed)
+        if turn.sse is not UNSET:
+            return (), Sending((turn.sse.encode("utf-8", "surrogatepass"),))
+        if turn.chunks is not UNSET:
+            return (), send_chunks(turn.chunks, change, seed)
+        if turn.text is not UNSET:
+            return (), send_text(turn.text, change, usage, seed)
+        calls = tuple(self._calls(turn.calls or (), texts, seed))
+        return calls, send_calls(calls, change, usage, seed)
 
-    def _calls(
-        self, calls: Sequence[Mapping[str, Any]], texts: Sequence[str], seed: str
-    ) -> Iterator[WireCall]:
+    def _calls(self, calls: Sequence[ScenarioCall], texts: Sequence[str], seed: str) -> Iterator[WireCall]:
         for number, call in enumerate(calls, 1):
-            arguments = call.get("arguments_text")
-            if arguments is None:
-                filled = self._filled(call["arguments"], texts)
-                arguments = json.dumps(filled, ensure_ascii=False)
+            arguments = call.arguments_text
+            if arguments is UNSET:
+                arguments = json.dumps(self._filled(call.arguments, texts), ensure_ascii=False)
             made = hashlib.sha256(f"{seed} {number}".encode()).hexdigest()[:24]
-            yield WireCall(call.get("id", f"call_{made}"), call["tool"], arguments)
+            yield WireCall(f"call_{made}" if call.id is UNSET else call.id, call.tool, arguments)
 
     def _filled(self, value: Any, texts: Sequence[str]) -> Any:
         if isinstance(value, dict):
@@ -113,88 +118,86 @@ class Session:
         return value
 
     def _check_follow_up(self, messages: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Check that every turn's calls come back with their own IDs and results;
-        return the read results in order."""
-        latest = {sent.turn: sent for sent in self.sent}
-        texts: list[str] = []
-        at = 0
-        turn = 0
-        while at < len(messages):
-            message = messages[at]
-            at += 1
-            if message.get("role") != "assistant":
-                continue
-            turn += 1
-            answers = {}
-            while at < len(messages) and messages[at].get("role") == "tool":
-                answers[messages[at].get("tool_call_id")] = _text(messages[at].get("content"))
-                at += 1
-            if turn not in latest:
+        """Return the read results in order; every turn's calls must come back with their own IDs and results.
+
+        Nothing is remembered of a follow-up that is refused, except that it was a mismatch.
+        """
+        latest = {sent.turn: sent.calls for sent in self.sent}
+        results: dict[tuple[int, int], tuple[WireCall, str]] = {}
+        kept = True
+        for turn, (message, answers) in enumerate(_rounds(messages), 1):
+            calls, echoes = latest.get(turn), _echoes(message)
+            told = [answer.get("tool_call_id") for answer in answers]
+            if (
+                calls is None
+                or not [call.id for call in calls] == [echo.get("id") for echo in echoes] == told
+            ):
                 self.mismatches += 1
-                raise Refused("tool_call_id", "the conversation holds an answer that was not streamed here")
-            calls = latest[turn].calls
-            self._check_calls(message.get("tool_calls") or [], calls, answers)
-            for number, call in enumerate(calls, 1):
-                self.results[turn, number] = (call, answers[call.id])
-                texts += [answers[call.id]] if call.name == "read_source" else []
-        return texts
-
-    def _check_calls(self, echoed: Any, sent: Sequence[WireCall], answers: Mapping[Any, str]) -> None:
-        echoes = (
-            [echo if isinstance(echo, dict) else {} for echo in echoed] if isinstance(echoed, list) else []
-        )
-        ids = [call.id for call in sent]
-        if [echo.get("id") for echo in echoes] != ids or list(answers) != ids:
-            self.mismatches += 1
-            raise Refused("tool_call_id", "the tool messages do not answer the tool calls that were streamed")
-        functions = [echo.get("function") for echo in echoes]
-        if functions != [{"name": call.name, "arguments": call.arguments} for call in sent]:
-            self.arguments_kept = False
+                raise BadRequest("tool_call_id", "the messages do not answer the tool calls that were sent")
+            said = [{"name": call.name, "arguments": call.arguments} for call in calls]
+            kept = kept and [echo.get("function") for echo in echoes] == said
+            texts = [_text(answer.get("content")) for answer in answers]
+            results |= {(turn, n): pair for n, pair in enumerate(zip(calls, texts, strict=True), 1)}
+        self.results |= results
+        self.arguments_kept = self.arguments_kept and kept
+        return [text for call, text in results.values() if call.name == "read_source"]
 
 
-def _expand(turns: Sequence[Mapping[str, Any]], task: Task) -> Iterator[dict[str, Any]]:
-    """Turns as answers: each part of the task becomes its calls."""
+def _echoes(message: Message) -> list[Message]:
+    calls = message.get("tool_calls") or []
+    return [call if isinstance(call, dict) else {} for call in calls] if isinstance(calls, list) else [{}]
+
+
+def _rounds(messages: Sequence[Message]) -> Iterator[tuple[Message, list[Message]]]:
+    """Yield each message of the assistant with the tool messages right after it."""
+    for at, message in enumerate(messages):
+        if message.get("role") == "assistant":
+            yield message, list(takewhile(lambda later: later.get("role") == "tool", messages[at + 1 :]))
+
+
+def _expand(turns: Sequence[Turn], task: Task) -> Iterator[Turn]:
+    """Yield turns as answers: each part of the task becomes its calls."""
     for turn in turns:
-        step = turn.get("step")
-        if step is None:
-            yield dict(turn)
-        elif step == "finish":
-            yield {**turn, "text": "done"}
-        elif step == "list":
-            yield {**turn, "calls": [{"tool": "list_sources", "arguments": {}}]}
-        elif step == "save":
-            yield {
-                **turn,
-                "calls": [
-                    {"tool": "save_report", "arguments": {"target": "{target}", "content": "{report}"}}
-                ],
-            }
+        if turn.step is UNSET:
+            yield turn
+        elif turn.step == "finish":
+            yield replace(turn, step=UNSET, text="done")
+        elif turn.step == "list":
+            yield _calling(turn, "list_sources", {})
+        elif turn.step == "save":
+            yield _calling(turn, "save_report", {"target": "{target}", "content": "{report}"})
         else:
             names = task.page_names()
             for at in range(0, len(names), task.parallel):
-                group = [
-                    {"tool": "read_source", "arguments": {"source": n}}
-                    for n in names[at : at + task.parallel]
-                ]
-                yield {**(turn if at == 0 else {"stream": turn.get("stream", {})}), "calls": group}
+                group = [{"source": name} for name in names[at : at + task.parallel]]
+                yield _calling(turn if at == 0 else Turn(stream=turn.stream, text=""), "read_source", *group)
 
 
-def _merged(stream: Mapping[str, Any], turn: Mapping[str, Any], attempt: Mapping[str, Any]) -> dict[str, Any]:
-    return {**turn, **attempt, "stream": {**stream, **turn.get("stream", {}), **attempt.get("stream", {})}}
+def _calling(turn: Turn, tool: str, *arguments: dict[str, Any]) -> Turn:
+    calls = tuple(ScenarioCall(tool=tool, arguments=one) for one in arguments)
+    return replace(turn, step=UNSET, text=UNSET, calls=calls)
 
 
 def _messages(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     messages = request.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        raise Refused("messages", "messages must be an array of objects")
+        raise BadRequest("messages", "messages must be an array of objects")
     return messages
 
 
 def _text(content: Any) -> str:
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
+    """Return the text of a tool message's content; raise BadRequest where it is none."""
+    parts = content if isinstance(content, list) else ["" if content is None else content]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    said = [text for text in texts if isinstance(text, str)]
+    if len(said) != len(texts):
+        raise BadRequest("content", "the content of a tool message must be text or text parts")
+    text = "".join(said)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadRequest("content", "the content of a tool message holds half a surrogate pair") from None
+    return text
 
 
 def _wants_usage(request: Mapping[str, Any]) -> bool:
