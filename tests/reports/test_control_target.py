@@ -20,8 +20,8 @@ from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
 from fragmentlab.reports import ResultDoesNotHold
-from fragmentlab.reports.captured_pairs import load_pairs, pairs_table
 from fragmentlab.reports.control_target import ControlTarget, control_against_target
+from fragmentlab.reports.show.pairs import pairs_df, pairs_table
 from fragmentlab.runtime.provider import Provider
 from fragmentlab.runtime.scenarios import find_scenario
 from fragmentlab.runtime.task import Task
@@ -60,28 +60,28 @@ def provider() -> Iterator[Provider]:
         yield running
 
 
-def _row(found: ControlTarget, name: str) -> list[str]:
-    [row] = [row for row in found.comparison().rows if row[0] == name]
-    return [str(cell) for cell in row]
+def _row(found: ControlTarget, name: str) -> dict[str, str]:
+    [row] = found.comparison().frame.query("scenario == @name").to_dict("records")
+    return {column: str(cell) for column, cell in row.items()}
 
 
 def test_result_holds(kept: ControlTarget) -> None:
     """Under the repair every claim holds and the notebook closes."""
-    assert [claim.text for claim in kept.judged.claims if not claim.holds] == []
+    assert kept.claims_df().holds.all() and len(kept.claims_df()) == 6
     assert kept.result().kind == "ok"
     assert kept.close() is not None
     target, control = _row(kept, "target"), _row(kept, "control")
-    assert target[6] == control[6] and target[7] == "0" and int(target[2]) > 0
+    assert target["report SHA-256"] == control["report SHA-256"]
+    assert target["lines that differ"] == "0" and int(target["nulls"]) > 0
 
 
 def test_reject_null_refuses_exactly_the_targets(refused: ControlTarget) -> None:
     """Under reject-null exactly the targets, played and recorded, are refused, and the run fails."""
-    judged = refused.judged
-    assert {p.scenario.name for p in judged.played.values() if judged.wrong(p)} == TARGETS
-    assert {judged.played[name].outcome.category for name in TARGETS} == {"TOOL_FRAGMENT_ID"}
-    assert {pair.target.category for pair in judged.pairs} == {"TOOL_FRAGMENT_ID"}
-    assert {pair.control.outcome for pair in judged.pairs} == {"accepted"}
-    assert len(judged.pairs) == 13
+    wrong = refused.scenarios_df().dropna(subset="wrong")
+    assert set(wrong.scenario) == TARGETS and set(wrong.category) == {"TOOL_FRAGMENT_ID"}
+    pairs = refused.pairs_df()
+    assert set(pairs.target_ended) == {"TOOL_FRAGMENT_ID"} and set(pairs.control_ended) == {"accepted"}
+    assert len(pairs) == 13 and not pairs.is_same.any()
     with pytest.raises(ResultDoesNotHold) as caught:
         refused.close()
     assert str(caught.value) == (
@@ -100,14 +100,15 @@ def test_every_part_is_shown_either_way(kept: ControlTarget, refused: ControlTar
 
 def test_figure_tells_its_data(kept: ControlTarget) -> None:
     """The figure's text names what each target streamed and how it ended."""
-    nulls = kept.judged.played["target"].outcome.null_continuations
-    assert f"target: {nulls} null; done" in kept.figure().alt
+    nulls = kept.scenarios_df().set_index("scenario").null_continuations["target"]
+    assert kept.continuations_df().loc["target", "null"] == nulls
+    assert f"target: null {nulls}; done" in kept.figure().alt
 
 
 def test_without_a_live_server_it_says_so(kept: ControlTarget) -> None:
     """Without an address no live evidence is claimed, by a claim or by a sentence."""
     assert "No live server was given" in kept.live_evidence().headline
-    assert not any("live" in claim.text for claim in kept.judged.claims)
+    assert not kept.claims_df().claim.str.contains("live").any()
 
 
 def _live(monkeypatch: pytest.MonkeyPatch, address: str, **given: object) -> ControlTarget:
@@ -124,8 +125,8 @@ def test_live_server_is_reported_as_observed(
     provider.play(find_scenario(name), Task(2, 1))
     found = _live(monkeypatch, provider.address)
     said = "\n".join([found.live_evidence().headline, *found.live_evidence().details])
-    assert found.judged.live is not None and found.judged.live.outcome is not None
-    met = found.judged.live.outcome.null_continuations
+    assert found.live is not None and found.live.outcome is not None
+    met = found.live.outcome.null_continuations
     assert f"{met} null continuations were observed" in said
     assert ("proves nothing of it" in said) == (met == 0) == (name != "target")
     assert ("refused as completion.length" in said) == (name == "length")
@@ -175,15 +176,16 @@ def test_unusable_environment_is_said(
 
 
 def test_own_negative_that_is_not_refused_fails(tmp_path: Path) -> None:
-    """A negative that has an effect fails the run, and its own sentence is not printed."""
+    """A negative that has an effect fails the run; neither its name nor its sentence is printed."""
     data = json.loads((data_folder("scenarios") / "denied-tool.json").read_bytes())
     del data["allow"]
     (tmp_path / "mine.json").write_text(
         json.dumps({**data, "name": "mine", "about": CANARY}), encoding="utf-8"
     )
     found = control_against_target(_parameters(scenarios=str(tmp_path)))
-    assert CANARY not in found.negatives().to_text()
-    with pytest.raises(ResultDoesNotHold, match="mine"):
+    shown = found.negatives().to_text() + found.comparison().to_text() + found.scenarios_df().to_csv()
+    assert CANARY not in shown and "mine" not in shown and "SHA-256" not in shown
+    with pytest.raises(ResultDoesNotHold, match="executed a call that must be refused: your scenario 1"):
         found.close()
 
 
@@ -238,10 +240,9 @@ def test_recorded_pairs_of_ones_own_are_shown_without_their_names(tmp_path: Path
     ]
     facts = {"evidence": "captured", "provenance": "", "licence": "", "scrubbed": True}
     folder = write_batch(tmp_path / "own", own, name=CANARY, **facts)  # type: ignore[arg-type]
-    pairs, evidence = load_pairs(str(folder), SHIPPED["keep-established"])
-    shown = pairs_table(pairs, evidence)._repr_mimebundle_()
-    assert len(pairs) == 13
-    assert CANARY not in str(shown)
+    pairs = pairs_df(str(folder), SHIPPED["keep-established"])
+    assert len(pairs) == 13 and pairs.is_same.all()
+    assert CANARY not in str(pairs_table(pairs)._repr_mimebundle_()) + pairs.to_csv()
 
 
 def test_one_byte_fails_the_notebook_and_nothing_leaks(provider: Provider, tmp_path: Path) -> None:

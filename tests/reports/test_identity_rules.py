@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
-from fragmentlab.assembler import CELLS, DEFAULT_RULES, IDENTITIES, SHIPPED, RuleSet, rules_from_json
+from fragmentlab.assembler import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, SHIPPED, RuleSet, rules_from_json
 from fragmentlab.errors import InputError
 from fragmentlab.reports.identity_rules import Bench, put_on_the_bench
-from fragmentlab.reports.show.figures import LIGHT
-from fragmentlab.reports.show.rule_figures import flow_figure, grouped, heat_map
+from fragmentlab.reports.show.figures import LIGHT, Figure
+from fragmentlab.reports.show.rule_figures import SAYS, cells_df, flow_figure, grouped, met_figure
 from tests.qualification.candidates.test_assessment import changed
 
 
@@ -43,21 +43,28 @@ def test_flow_changes_with_every_cell(identity: str, column: str) -> None:
     rules = changed("flipped", (identity, column, other_action(default, identity, column)))
     before, after = flow_figure(default, "x"), flow_figure(rules, "x")
     assert before.alt != after.alt
-    assert grouped(default) != grouped(rules)
+    assert not grouped(cells_df(default)).equals(grouped(cells_df(rules)))
     assert before.to_svg(LIGHT) != after.to_svg(LIGHT)
 
 
 def test_flow_holds_every_cell_once() -> None:
     """The groups are the whole table: each cell once, under its action."""
     for rules in SHIPPED.values():
-        cells = [(i, c, action) for i, action, columns in grouped(rules) for c in columns]
-        assert sorted(cells) == sorted((i, c, rules.action(i, c)) for i, c in CELLS)
+        groups = grouped(cells_df(rules)).itertuples()
+        cells = [(row.identity, says, row.action) for row in groups for says in row.says.split(", ")]
+        assert sorted(cells) == sorted((i, SAYS[c], rules.action(i, c)) for i, c in CELLS)
 
 
 @pytest.mark.parametrize("cell", CELLS[::6])
-def test_heat_map_changes_with_the_rows(cell: tuple[str, str]) -> None:
+def test_met_figure_changes_with_the_rows(cell: tuple[str, str]) -> None:
     """A cell that is met more often changes the drawing; the alt text counts the cells that are met."""
-    none, one, more = (heat_map({"controlled": Counter({cell: n, CELLS[1]: 5})}) for n in (0, 1, 40))
+
+    def drawn(times: int) -> Figure:
+        counts = pd.DataFrame(0, index=IDENTITIES, columns=COLUMNS)
+        counts.loc[CELLS[1]], counts.loc[cell] = 5, times
+        return met_figure({"controlled": counts})
+
+    none, one, more = map(drawn, (0, 1, 40))
     assert len({none.to_svg(LIGHT), one.to_svg(LIGHT), more.to_svg(LIGHT)}) == 3
     assert "controlled: 1 of 25 cells met" in none.alt
     assert "controlled: 2 of 25 cells met" in one.alt
@@ -75,26 +82,37 @@ def test_evidence_is_kept_apart(shown: Bench) -> None:
 
 def test_tables_come_from_the_table(shown: Bench) -> None:
     """The complete table shows every cell of the default; the other tables show only what differs."""
-    complete = shown.complete_table()
-    assert len(complete.rows) == 9
-    assert sum(cell is None for row in complete.rows for cell in row) == 2
-    others = {(row[0], row[1]) for row in shown.other_tables().rows}
-    assert ("empty-continuation", "established") in others
-    assert {name for name, _ in others} == {"reject-null", "empty-continuation"}
+    complete = shown.complete_table().frame
+    assert complete.shape == (9, 4) and complete.isna().sum().sum() == 2
+    others = shown.other_tables().frame.groupby("rule set")["known identity"].agg(set)
+    assert set(others.index) == {"reject-null", "empty-continuation"}
+    assert others["empty-continuation"] == {"established"}
 
 
 def test_both_drifts(shown: Bench) -> None:
     """reject-null refuses the captured targets; every counterfactual lets an identity through."""
-    lost = {row[0]: row for row in shown.refused_valid().rows}
-    assert lost["reject-null"][2] == 13
-    for row in shown.let_through().rows:
-        assert str(row[5]) != "✓ 0", row[0]
-        assert row[6] is not None
+    lost = shown.refused_valid().frame.set_index("rule set")
+    assert lost.captured["reject-null"] == 13
+    through = shown.let_through().frame
+    assert "✓ 0" not in set(through["identities let through"].map(str))
+    assert through["for example"].notna().all()
+
+
+def test_the_frames_agree_with_the_tables(shown: Bench) -> None:
+    """Rulings hold a row per stream and rule set, and say the same as the tables made from them."""
+    rulings, streams = shown.rulings_df(), shown.streams_df()
+    assert len(rulings) == len(streams) * rulings.rules.nunique() and rulings.rules.nunique() == 9
+    lost = rulings.query("rules == 'reject-null' and refused and not refused_by_default")
+    assert str(shown.refused_valid().frame.iloc[0]["valid streams refused"]) == f"✗ {len(lost)}"
+    table = shown.met_table().frame
+    assert shown.met_df().times.sum() == table[["captured-local", "vectors"]].sum().sum() > 0
+    assert (shown.checks_df().broken > 0).sum() == 6
+    assert len(shown.candidate.departures_df()) == shown.candidate.flips().frame.streams.sum()
 
 
 def test_counterexamples_are_listed(shown: Bench) -> None:
     """Each counterfactual has its counterexample, the shipped rule sets none."""
-    named = {row[0] for row in shown.counterexamples().rows}
+    named = set(shown.counterexamples().frame["rule set"])
     assert named == {
         "accept-every-null",
         "generate-id",
@@ -103,7 +121,7 @@ def test_counterexamples_are_listed(shown: Bench) -> None:
         "inherit-response",
         "last-wins",
     }
-    assert [str(row[1]) for row in shown.model().rows[:3]] == ["✓ breaks none"] * 3
+    assert shown.model().frame.invariants.map(str).to_list()[:3] == ["✓ breaks none"] * 3
 
 
 def test_someone_elses_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

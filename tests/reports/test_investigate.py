@@ -11,7 +11,6 @@ from fragmentlab.assembler import SHIPPED
 from fragmentlab.errors import InputError
 from fragmentlab.reports.investigate import investigate
 from fragmentlab.reports.show.figures import LIGHT
-from fragmentlab.reports.show.timeline import timeline_figure, timeline_table
 
 FINISH = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
 
@@ -69,9 +68,8 @@ def test_next_steps_come_from_the_categories(ask):
 
 def test_every_shipped_rule_set_has_a_row(ask):
     """The table compares the same bytes under each rule set."""
-    rows = ask(*KEPT).rule_sets().rows
-    outcomes = {row[0]: str(row[1]) for row in rows}
-    assert list(outcomes) == list(SHIPPED)
+    outcomes = ask(*KEPT).rule_sets().frame.set_index("rule set").outcome.map(str)
+    assert list(outcomes.index) == list(SHIPPED)
     assert outcomes["keep-established"] == "✓ accepted" and outcomes["reject-null"] == "✗ refused"
 
 
@@ -151,16 +149,16 @@ def test_long_runs_are_joined(ask):
     found = ask(
         fragment(0, "f", "[", id="a"), *[fragment(0, arguments="1", id=None) for _ in range(500)], FINISH
     )
-    assert [row[0] for row in found.timeline().rows] == ["1", "2 to 501"]
-    assert found.timeline().rows[1][-1] == 500
+    assert found.timeline().frame.fragment.to_list() == ["1", "2 to 501"]
+    assert found.timeline().frame["argument bytes"].to_list() == [1, 500]
     assert "fragments 2 to 501 say null" in found.figure().alt
 
 
 def test_table_and_figure_agree(ask):
     """Figure and table are made from the same rows."""
-    result = ask(*MISSING).result
-    assert len(timeline_table(result.timeline, 0).rows) == len(result.timeline) == 2
-    assert "2 fragments over 1 index" in timeline_figure(result.timeline, result.faults).alt
+    found = ask(*MISSING)
+    assert len(found.timeline().frame) == len(found.timeline_df()) == 2
+    assert "2 fragments over 1 index" in found.figure().alt
 
 
 def test_the_smallest_stream_is_offered(ask):

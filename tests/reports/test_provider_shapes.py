@@ -26,7 +26,7 @@ def text(part):
 def page(found):
     parts = [found.overview(), found.table(), found.vocabulary(), found.refusals(), found.sizes()]
     parts += [found.size_table(), found.upstream(), found.conclusion()]
-    parts += [found.heat_map(kind) for kind in ("captured", "controlled", "imported", "live")]
+    parts += [found.by_source(kind) for kind in ("captured", "controlled", "imported", "live")]
     return "".join(str(part._repr_mimebundle_()) for part in parts)
 
 
@@ -55,16 +55,16 @@ def test_a_null_continuation_is_shown_by_its_source(batch):
     found = ask(batch([RECORDED]))
     assert "venice (1 streams)" in text(found.conclusion())
     assert "id null 1" in text(found.table())
-    assert "id null 1" in found.heat_map("captured").alt
-    row = next(row for row in found.refusals().rows if row[0] == "id null")
-    assert row[2:] == [1, 0, *[int(name.endswith("reject-null")) for name in found.refusals().columns[4:]]]
-    assert found.refusals().rows[0][3:] != [1, 1, 1]
+    assert "id null 1" in found.by_source("captured").alt
+    refused = found.refusals().frame.set_index("shape").loc["id null"]
+    assert refused.streams == 1
+    assert refused.filter(like="refused by").to_list() == [0, 0, 1]
 
 
 def test_a_tolerated_null_is_worth_reporting(batch):
     """What is captured is listed with advice; what we made ourselves is not."""
     assert "leave id out instead of sending null" in text(ask(batch([RECORDED])).upstream())
-    assert ask(batch([RECORDED], "controlled", "c")).upstream().rows == []
+    assert ask(batch([RECORDED], "controlled", "c")).upstream().frame.empty
 
 
 def test_streams_without_calls_are_counted_apart(batch):
@@ -76,9 +76,9 @@ def test_streams_without_calls_are_counted_apart(batch):
 def test_sizes_and_refusals_add_up(batch):
     """Every stream stands in one range, and each share has its interval."""
     found = ask(batch(synthesize(SynthOptions(60, 3)), "controlled"))
-    rows = found.size_table().rows
-    assert sum(row[2] for row in rows) == 60
-    assert all(row[3] <= row[2] for row in rows)
+    rows = found.size_table().frame
+    assert rows.streams.sum() == 60 and (rows.refused <= rows.streams).all()
+    assert found.results_df().query("rules == 'keep-established'").shape[0] == 60
 
 
 def test_nothing_private_is_on_the_page(batch):
@@ -103,7 +103,7 @@ def test_the_figures_can_be_drawn(batch):
     """Both pictures are made, also where a name is hostile."""
     stream = Stream(stream_id(BODY), BODY, provider="$x^{<b>$\u202e", server="<script>")
     found = ask(batch([stream]), batch(synthesize(SynthOptions(200, 1)), "controlled", "c"))
-    for figure in (found.heat_map("captured"), found.heat_map("controlled"), found.sizes()):
+    for figure in (found.by_source("captured"), found.by_source("controlled"), found.sizes()):
         assert b"<svg" in figure.to_svg(LIGHT)
     assert "<script>" not in page(found)
 
@@ -114,7 +114,7 @@ def test_a_raw_import_is_refused_unless_told(batch, monkeypatch):
     with pytest.raises(InputError, match="not scrubbed"):
         ask(private)
     monkeypatch.setenv("FRAGMENTLAB_ALLOW_PRIVATE", "1")
-    assert ask(private).table().rows
+    assert not ask(private).table().frame.empty
 
 
 def test_no_batch_is_an_error():

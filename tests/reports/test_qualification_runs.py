@@ -71,19 +71,29 @@ def test_the_compound_history_is_drawn_as_its_own(runs: Path) -> None:
     assert "Why 3 imported refusals happened" in found.conclusion().to_text()
 
 
-def test_flips_are_capped_and_linked(root: Path) -> None:
-    """Each listed stream links to how it can be looked at; what is left out is counted."""
+def test_flips_are_capped_and_can_be_looked_at(root: Path) -> None:
+    """Each listed stream comes with the command that shows it; what is left out is counted."""
     found = _opened(root / "data/runs", "keep-established", "reject-null-reconstruction")
-    page = _html(found.flips())
-    assert page.count('href="#flip-') == page.count('<li id="flip-') == LISTED_FLIPS
-    assert " more; `fragmentlab compare --junit` writes all" in page
+    table, flips = found.flips(), found.flips_df()
+    assert table.frame["look at it with"].str.contains("report --only 01 .*-p stream=").all()
+    assert f"{len(flips) - LISTED_FLIPS} more; `fragmentlab compare --junit` writes all" in table.note
+    assert flips.groupby(["base", "target"]).size().sum() == found.moves().frame.streams.sum() == 168
+
+
+def test_the_frames_are_those_behind_the_tables(runs: Path) -> None:
+    """Results and faults can be limited to batches; the tallies are those of the comparison."""
+    found = _opened(runs, "keep-established", "accept-every-null", batches="vectors/identity")
+    assert set(found.results_df().batch) == {"vectors/identity"} == set(found.faults_df().batch)
+    assert found.runs_df().run.to_list() == [run.id for run in found.runs]
+    tallies = found.tallies_df()
+    assert (tallies.gained > 0).any() and set(tallies.by) == {"evidence", "provider", "category"}
 
 
 def test_a_run_elsewhere_is_compared_with_the_committed_ones(runs: Path) -> None:
     """The base may be one of the kit's own runs."""
     found = _opened(runs, "reject-null-reconstruction", "keep-established", batches="vectors/identity")
     assert len(found.runs) == 4
-    assert found.judgement.comparison.base.is_reconstruction
+    assert found.judged.comparison.base.is_reconstruction
 
 
 def test_an_unknown_run_is_one_line(runs: Path) -> None:

@@ -2,64 +2,128 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import pandas as pd
 from IPython.display import display
 
+from fragmentlab.assembler import RuleSet
 from fragmentlab.corpus.rules import find_rules
-from fragmentlab.reports.captured_pairs import load_pairs, pairs_table
-from fragmentlab.reports.control_target_result import Judgement
-from fragmentlab.reports.frame.catalog import shown_rules
-from fragmentlab.reports.show.continuations import continuations_figure
+from fragmentlab.disclosure import shown_name
+from fragmentlab.files import data_folder
+from fragmentlab.reports.show.continuations import continuations_df, continuations_figure
 from fragmentlab.reports.show.figures import Figure
+from fragmentlab.reports.show.pairs import pairs_df, pairs_table
 from fragmentlab.reports.show.prose import Callout, Conclusion, ResultDoesNotHold, conclude
-from fragmentlab.reports.show.tables import Badge, Cell, Table
+from fragmentlab.reports.show.tables import Badge, Table, badges
 from fragmentlab.runtime.gateway import executable_rules
-from fragmentlab.runtime.live import run_live
+from fragmentlab.runtime.live import LiveRun, run_live
 from fragmentlab.runtime.play import Played, play_all
 from fragmentlab.runtime.scenarios import load_scenarios
 from fragmentlab.runtime.task import Task
 
-_COMPARED = ("control", "target", "variant")
+_COMPARED = ["control", "target", "variant"]
+_NAMED = 6
+_CLAIMS = {
+    "Every control and variant ends as it should, every variant as its control": ["control", "variant"],
+    "Every target repeats its control: IDs, results, report, effects, requests": ["target"],
+    "Every negative is refused for its reason, without a call or a file": ["negative"],
+    "Every recovery ends as it should and uses nothing of a refused response": ["recovery"],
+}
+"""Claim -> the kinds of scenarios that must all hold."""
 
 
 def control_against_target(p: SimpleNamespace) -> ControlTarget:
-    """Play every scenario over a socket, assemble the recorded pairs and ask the live
-    server, if one is given.
+    """Play every scenario over a socket, assemble the recorded pairs, and ask the live server that is named.
 
     Raises InputError for unusable parameters, among them rules that may not serve execution.
     """
     rules = executable_rules(find_rules(p.rules))
     task = Task(p.pages, p.kilobytes, p.parallel, p.seed)
     scenarios = load_scenarios(p.scenarios)
-    pairs, evidence = load_pairs(p.pairs, rules)
+    pairs = pairs_df(p.pairs, rules)
     with tempfile.TemporaryDirectory(prefix="fragmentlab-") as folder:
         played = play_all(scenarios, task, Path(folder), rules)
     live = run_live(os.environ, task, rules, p.live_seconds)
-    return ControlTarget(Judgement(rules, played, pairs, live), task, evidence, explained=not p.scenarios)
+    return ControlTarget(rules, task, played, pairs, live, explained=not p.scenarios)
 
 
 @dataclass(frozen=True)
 class ControlTarget:
     """Everything that was played; each method is one cell's value.
 
-    ``explained``: the scenarios are the kit's own, so that their sentences may be shown.
+    ``explained``: the scenarios are the kit's own, so that their sentences and hashes may be shown.
     """
 
-    judged: Judgement
+    rule_set: RuleSet
     task: Task
-    pairs_evidence: str
+    played: Mapping[str, Played]
+    pairs: pd.DataFrame
+    live: LiveRun | None
     explained: bool
+
+    @property
+    def rules(self) -> str:
+        """The rule set's name, as it is shown."""
+        return shown_name(self.rule_set.name, "your rule set")
+
+    def scenarios_df(self) -> pd.DataFrame:
+        """One row per scenario, in order.
+
+        Columns: ``scenario``, ``kind`` (control, target, variant, negative, recovery), ``about``, ``repeats``
+        (the scenario that it must repeat), ``status``, ``category`` and ``refusals`` (JSON) of the
+        task, ``null_continuations`` met, ``ids_kept`` and ``results_own`` (each call and result under its own
+        ID, and as in the repeated scenario), ``report_sha256``, ``lines_that_differ`` from the repeated
+        report, ``executed`` calls, ``files`` and ``requests`` (counts), and ``wrong``: what does not hold.
+        """
+        return self._scenarios
+
+    def pairs_df(self) -> pd.DataFrame:
+        """One row per recorded pair: ``fragmentlab.reports.show.pairs.pairs_df``."""
+        return self.pairs
+
+    def continuations_df(self) -> pd.DataFrame:
+        """One row per compared scenario, one column per thing that later fragments said of a known ID."""
+        compared = [played for played in self.played.values() if played.scenario.kind in _COMPARED]
+        return continuations_df({self._names[played.scenario.name]: played for played in compared})
+
+    def claims_df(self) -> pd.DataFrame:
+        """One row per claim of the result: ``claim``, how often it ``held`` of ``total``, and ``holds``."""
+        rows = []
+        for claim, kinds in _CLAIMS.items():
+            own = self._of(kinds)
+            rows.append([claim, own.wrong.isna().sum(), len(own)])
+        targets = self._of(["target"])
+        streamed = (targets.null_continuations > 0).sum()
+        rows += [
+            ["Every target really streamed null after an ID", streamed, len(targets)],
+            [
+                "Every recorded target has its control's outcome and arguments",
+                self.pairs.is_same.sum(),
+                len(self.pairs),
+            ],
+        ]
+        if self.live is not None:
+            rows.append(["The live server that was named gave evidence", int(not self.live.problem), 1])
+        claims = pd.DataFrame(rows, columns=["claim", "held", "total"]).query("total > 0")
+        return claims.assign(holds=claims.held == claims.total).reset_index(drop=True)
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.claims_df().holds.all())
 
     def overview(self) -> Callout:
         """What was done, before anything is judged."""
-        played, task = self.judged.played, self.task
-        requests = sum(each.outcome.requests for each in played.values())
+        task = self.task
         work = (
             f"The task: list the sources, read {task.pages} pages ({task.parallel} in one response), "
             f"save a report of {task.kilobytes} KiB, finish. Every text and ID follows from seed {task.seed}."
@@ -68,23 +132,36 @@ class ControlTarget:
             "Each scenario had a workspace of its own. A provider on loopback streamed it, a gateway fed the "
             "bytes to an assembler, the host judged the whole proposal, the tools ran, results went back."
         )
-        headline = f"{len(played)} scenarios were played over a real socket, with {requests} requests"
-        return Callout("plain", f"{headline}, under {shown_rules(self.judged.rules.name)}.", [work, path])
+        requests = self._scenarios.requests.sum()
+        headline = f"{len(self.played)} scenarios were played over a real socket, with {requests} requests"
+        return Callout("plain", f"{headline}, under {self.rules}.", [work, path])
 
     def figure(self) -> Figure:
         """What later fragments said of the ID, and how each task ended."""
-        return continuations_figure(
-            [(played, self._verdict(played)) for played in self.judged.of(*_COMPARED)]
-        )
+        return continuations_figure(self.continuations_df(), self._endings(self._of(_COMPARED)))
 
     def comparison(self) -> Table:
         """Controls, targets and variants side by side."""
-        columns = "scenario,repeats,nulls,ended,same IDs,results by ID,report SHA-256,lines that differ"
+        own = self._of(_COMPARED)
+        told = pd.DataFrame(
+            {
+                "scenario": own.scenario,
+                "repeats": own.repeats,
+                "nulls": own.null_continuations,
+                "ended": self._endings(own),
+                "same IDs": badges(own.ids_kept, "yes", "no"),
+                "results by ID": badges(own.results_own, "yes", "no"),
+                **({"report SHA-256": own.report_sha256.str[:12]} if self.explained else {}),
+                "lines that differ": own.lines_that_differ,
+                "calls executed": own.executed,
+                "reports": own.files,
+                "requests": own.requests,
+            }
+        )
         return Table(
             "Control, target and variants, each on the same task",
-            [*columns.split(","), "calls executed", "reports", "requests"],
-            [self._compared(played) for played in self.judged.of(*_COMPARED)],
-            note="Nulls: fragments with a null ID after the call's ID was known. Same IDs: every call came "
+            told,
+            "Nulls: fragments with a null ID after the call's ID was known. Same IDs: every call came "
             "back to the provider under the ID that it had streamed. Results by ID: so did every result, and "
             "both equal those of the scenario to repeat. Lines that differ: between the two reports.",
         )
@@ -92,20 +169,24 @@ class ControlTarget:
     def negatives(self) -> Table:
         """Everything that must be refused."""
         note = "Two requests: by the host's policy the refused request was sent again, and refused again."
-        return self._refusals("What must be refused, and what came of it", "negative", ["refused as"], note)
+        own = self._of(["negative"])
+        judged = {"refused as": self._endings(own)}
+        return self._refusals("What must be refused, and what came of it", own, judged, note)
 
     def recoveries(self) -> Table:
         """Tasks that were refused on the way and tried again."""
-        columns = ["refused on the way", "in the end"]
-        return self._refusals("Recovery: refused, then tried again from nothing", "recovery", columns, "")
+        own = self._of(["recovery"])
+        refusals = own.refusals.map(lambda text: ", ".join(json.loads(text)) or "none")
+        judged = {"refused on the way": refusals, "in the end": self._endings(own)}
+        return self._refusals("Recovery: refused, then tried again from nothing", own, judged)
 
     def recorded(self) -> Table:
         """The captured pairs."""
-        return pairs_table(self.judged.pairs, self.pairs_evidence)
+        return pairs_table(self.pairs)
 
     def live_evidence(self) -> Callout:
         """What a real server did, or that none was asked."""
-        live = self.judged.live
+        live = self.live
         if live is None:
             how = (
                 "Set FRAGMENTLAB_BASE_URL and FRAGMENTLAB_MODEL, and FRAGMENTLAB_API_KEY where needed, "
@@ -132,91 +213,125 @@ class ControlTarget:
         return Callout("ok" if met and outcome.status == "done" else "plain", headline, details)
 
     def claims(self) -> Table:
-        """The result, claim by claim, computed from the tables above."""
-        rows: list[list[Cell]] = [
-            [claim.text, claim.held, claim.total, _badge(claim.holds, "holds", "does not hold")]
-            for claim in self.judged.claims
-        ]
-        return Table("The result, claim by claim", ["claim", "held", "of", "result"], rows)
+        """The result, claim by claim, computed from the frames above."""
+        claims = self.claims_df()
+        told = claims.assign(result=badges(claims.holds, "holds", "does not hold"))
+        told = told[["claim", "held", "total", "result"]].rename(columns={"total": "of"})
+        return Table("The result, claim by claim", told)
 
     def result(self) -> Callout:
         """Whether the result holds, in a sentence."""
-        rules = shown_rules(self.judged.rules.name)
-        if self.judged.holds:
-            return Callout("ok", f"Under {rules}, null changed nothing that a user can see.")
-        return Callout("bad", f"The result does not hold under {rules}.", [f"{self.judged.why()}."])
+        if self.holds:
+            return Callout("ok", f"Under {self.rules}, null changed nothing that a user can see.")
+        return Callout("bad", f"The result does not hold under {self.rules}.", [f"{self.why()}."])
+
+    def why(self) -> str:
+        """What does not hold: scenarios by name and how, recorded pairs by number."""
+        failed = self._failed
+        told = [f"{len(failed)} of {len(self.played)} scenarios do not hold"] if len(failed) else []
+        told += [f"{how}: {_named(list(names))}" for how, names in failed.groupby("how", sort=False).scenario]
+        different = self.pairs[~self.pairs.is_same]
+        if len(different):
+            ended = ", ".join(sorted(different.target_ended.unique()))
+            told.append(
+                f"{len(different)} of {len(self.pairs)} recorded targets, unlike their controls: {ended}"
+            )
+        if self.live is not None and self.live.problem:
+            told.append(f"live server: {self.live.problem}")
+        return f"Under {self.rules}: {'; '.join(told)}"
 
     def close(self) -> Conclusion | None:
         """End the notebook; where the result does not hold, show the conclusion and then fail the run."""
         conclusion = conclude(shows=self._shows(), not_shown=self._not_shown())
-        if self.judged.holds:
+        if self.holds:
             return conclusion
         display(conclusion)
-        raise ResultDoesNotHold(self.judged.why())
+        raise ResultDoesNotHold(self.why())
 
-    def _verdict(self, played: Played) -> Badge:
-        wrong = self.judged.wrong(played)
-        ended = played.outcome.category or played.outcome.status
-        unmet = played.unmet(self.judged.rules)
-        return Badge(ended if wrong is None or unmet else wrong, "bad" if wrong else "ok")
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """Scenario -> its name as it is shown: the kit's own, or a number among someone's."""
+        shipped = {path.stem for path in data_folder("scenarios").glob("*.json")}
+        own = [name for name in self.played if name not in shipped]
+        return {name: name for name in self.played} | {
+            name: f"your scenario {number}" for number, name in enumerate(own, 1)
+        }
 
-    def _compared(self, played: Played) -> list[Cell]:
-        outcome, other = played.outcome, self.judged.other(played)
-        differences = self.judged.differences(played) or ()
-        return [
-            played.scenario.name,
-            played.scenario.same_as,
-            outcome.null_continuations,
-            self._verdict(played),
-            _badge(played.ids_kept and "identity" not in differences, "yes", "no"),
-            _badge(
-                played.results_own and bool(played.results) and "tool results" not in differences, "yes", "no"
-            ),
-            (played.report_sha256 or "")[:12] or None,
-            None if other is None else _differing_lines(played.report, other.report),
-            len(outcome.executed),
-            len(played.files),
-            outcome.requests,
-        ]
+    @cached_property
+    def _scenarios(self) -> pd.DataFrame:
+        frame = pd.DataFrame([self._row(played) for played in self.played.values()])
+        texts = ["category", "repeats", "report_sha256", "unmet", "wrong"]
+        return frame.astype(dict.fromkeys(texts, "str") | {"lines_that_differ": "Int64", "kind": "category"})
 
-    def _refusals(self, caption: str, kind: str, judged: list[str], note: str) -> Table:
-        what = ["what is streamed"] if self.explained else []
-        rows: list[list[Cell]] = []
-        for played in self.judged.of(kind):
-            row: list[Cell] = [played.scenario.name, *([played.scenario.about] if what else [])]
-            if len(judged) > 1:
-                row.append(", ".join(played.outcome.refusals) or "none")
-            row += [
-                self._verdict(played),
-                len(played.outcome.executed),
-                len(played.files),
-                played.outcome.requests,
-            ]
-            rows.append(row)
-        return Table(
-            caption, ["scenario", *what, *judged, "calls executed", "files", "requests"], rows, note=note
-        )
+    def _row(self, played: Played) -> dict[str, Any]:
+        scenario, outcome = played.scenario, played.outcome
+        other = self.played.get(scenario.same_as or "")
+        differences = [] if other is None else played.differences(other)
+        unmet = played.unmet(self.rule_set)
+        different = f"differs in {', '.join(differences)}" if differences else None
+        return {
+            "scenario": self._names[scenario.name],
+            "kind": scenario.kind,
+            "about": scenario.about if self.explained else None,
+            "repeats": self._names.get(scenario.same_as or ""),
+            "status": outcome.status,
+            "category": outcome.category,
+            "refusals": json.dumps(outcome.refusals),
+            "null_continuations": outcome.null_continuations,
+            "ids_kept": played.ids_kept and "identity" not in differences,
+            "results_own": played.results_own and bool(played.results) and "tool results" not in differences,
+            "report_sha256": played.report_sha256 if self.explained else None,
+            "lines_that_differ": None if other is None else _differing_lines(played.report, other.report),
+            "executed": len(outcome.executed),
+            "files": len(played.files),
+            "requests": outcome.requests,
+            "unmet": unmet,
+            "wrong": unmet or different,
+        }
+
+    def _of(self, kinds: Sequence[str]) -> pd.DataFrame:
+        """The scenarios of these kinds, in order."""
+        return self._scenarios[self._scenarios.kind.isin(kinds)].reset_index(drop=True)
+
+    @staticmethod
+    def _endings(own: pd.DataFrame) -> list[Badge]:
+        """How each task ended, or in what it differs though it ended as expected."""
+        ended = own.category.fillna(own.status)
+        return badges(own.wrong.isna(), ended, ended.where(own.unmet.notna(), own.wrong))
+
+    @property
+    def _failed(self) -> pd.DataFrame:
+        """Scenarios that do not hold, and ``how``; a target that streamed no null proves nothing."""
+        own = self._scenarios
+        refused = own.unmet.notna() & own.category.notna()
+        how = own.wrong.mask(refused, "refused as " + own.category)
+        no_null = own.wrong.isna() & (own.kind == "target") & (own.null_continuations == 0)
+        return own.assign(how=how.mask(no_null, "streamed no null after an ID")).dropna(subset="how")
+
+    def _refusals(self, caption: str, own: pd.DataFrame, judged: Mapping[str, Any], note: str = "") -> Table:
+        about = {"what is streamed": own.about} if self.explained else {}
+        counts = {"calls executed": own.executed, "files": own.files, "requests": own.requests}
+        return Table(caption, pd.DataFrame({"scenario": own.scenario, **about, **judged, **counts}), note)
 
     def _shows(self) -> list[str]:
-        judged = self.judged
-        targets, negatives, pairs = judged.of("target"), judged.of("negative"), judged.pairs
-        nulls = sum(played.outcome.null_continuations for played in targets)
-        same, refused = (sum(judged.wrong(played) is None for played in of) for of in (targets, negatives))
+        targets, negatives, pairs = self._of(["target"]), self._of(["negative"]), self.pairs
+        same, refused = (own.wrong.isna().sum() for own in (targets, negatives))
         null = (
-            f"{same} of {len(targets)} target scenarios, with {nulls:,} null continuations over a socket, "
-            "had their control's IDs, tool results, report bytes, effects and requests (controlled evidence)."
+            f"{same} of {len(targets)} target scenarios, with {targets.null_continuations.sum():,} null "
+            "continuations over a socket, had their control's IDs, tool results, report bytes, effects and "
+            "requests (controlled evidence)."
         )
         negative = (
             f"{refused} of {len(negatives)} scenarios that must be refused were refused for their reason, "
             "with no call executed and no file written (controlled evidence)."
         )
         recorded = (
-            f"{sum(pair.is_same for pair in pairs)} of {len(pairs)} recorded pairs, with "
-            f"{sum(pair.nulls for pair in pairs):,} null continuations, had the same outcome, tools and "
-            f"arguments ({self.pairs_evidence} evidence)."
+            f"{pairs.is_same.sum()} of {len(pairs)} recorded pairs, with "
+            f"{pairs.null_continuations.sum():,} null continuations, had the same outcome, tools and "
+            f"arguments ({pairs.evidence[0]} evidence)."
         )
         shows = [null, negative, recorded]
-        if judged.rules.name == "reject-null":
+        if self.rule_set.name == "reject-null":
             shows.append(
                 "reject-null is a reconstruction of the rule before the repair, made for this kit; it is not "
                 "history. This run ends as failed because what it measures is what that rule refused."
@@ -224,8 +339,7 @@ class ControlTarget:
         return shows
 
     def _not_shown(self) -> list[str]:
-        live = self.judged.live
-        outcome = live.outcome if live and not live.problem else None
+        outcome = self.live.outcome if self.live and not self.live.problem else None
         met = outcome.null_continuations if outcome else 0
         asked = (
             "That a live server needs the repair: none was asked."
@@ -241,13 +355,13 @@ class ControlTarget:
         ]
 
 
-def _badge(holds: bool, yes: str, no: str) -> Badge:
-    return Badge(yes, "ok") if holds else Badge(no, "bad")
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _differing_lines(mine: bytes | None, other: bytes | None) -> int | None:
     if mine is None or other is None:
         return None
-    return sum(
-        a != b for a, b in zip_longest(mine.splitlines(keepends=True), other.splitlines(keepends=True))
-    )
+    lines = (report.splitlines(keepends=True) for report in (mine, other))
+    return sum(first != second for first, second in zip_longest(*lines))

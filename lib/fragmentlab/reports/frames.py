@@ -13,6 +13,7 @@ frame is raw: names that are not public are aliases (docs/design.md, section 5).
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ from fragmentlab.assembler import (
 )
 from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
 from fragmentlab.corpus.rules import find_rules
-from fragmentlab.corpus.streams import ENDS, EVIDENCE, FIDELITIES, Stream
+from fragmentlab.corpus.streams import ENDS, EVIDENCE, FIDELITIES, Stream, own_id
 from fragmentlab.disclosure import KINDS, NameAliases, refuse_private, shown_name
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
@@ -261,8 +262,13 @@ class AssembledStream:
     results: Mapping[str, Result]
     """Rule set, as it is shown -> what it makes of the stream."""
 
+    @property
+    def first(self) -> Result:
+        """What the first rule set makes of it."""
+        return next(iter(self.results.values()))
+
     def stream_row(self) -> dict[str, Any]:
-        stream, result = self.stream, next(iter(self.results.values()))
+        stream, result = self.stream, self.first
         return {
             **self.ids,
             **self.names,
@@ -316,12 +322,12 @@ def assembled(
         if isinstance(source, Batch):
             label = shown_name(source.name, f"your batch {own + 1}" if own else "your batch")
             own += label.startswith("your batch")
-        pairs: dict[str, int] = {}
+        pairs, names_given = dict[str, int](), Counter[str]()
         for stream in streams:
             alone += label is None
             ids = {
                 "batch": label,
-                "stream": stream.shown_id if label else f"stream-{alone}",
+                "stream": own_id(stream.shown_id, names_given) if label else f"stream-{alone}",
                 "evidence": stream.evidence,
                 "pair": None if stream.pair is None else pairs.setdefault(stream.pair, len(pairs) + 1),
             }

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
-from fragmentlab.assembler import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, IMPOSSIBLE, SHIPPED, RuleSet
+import pandas as pd
+
+from fragmentlab.assembler import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, SHIPPED, RuleSet
 from fragmentlab.corpus.rules import find_rules
+from fragmentlab.disclosure import shown_name
 from fragmentlab.errors import InputError
-from fragmentlab.files import kit_folder
+from fragmentlab.files import data_folder, kit_folder
 from fragmentlab.qualification.candidates.assessment import assess
 from fragmentlab.qualification.candidates.bench import BenchRow, bench
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
@@ -25,29 +28,63 @@ from fragmentlab.qualification.candidates.modelcheck import (
 )
 from fragmentlab.qualification.candidates.sequences import Steps
 from fragmentlab.qualification.runs.sources import open_sources
-from fragmentlab.reports.candidate import Candidate
-from fragmentlab.reports.rule_names import (
-    EVIDENCE,
-    action_cell,
-    shown_batch,
-    shown_rules,
-    shown_stream,
-    smallest,
-)
+from fragmentlab.reports.show.candidate import REPLAYED, CandidateTables
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.prose import Conclusion, ResultDoesNotHold, conclude
-from fragmentlab.reports.show.rule_figures import SAYS, flow_figure, grouped, heat_map, said
-from fragmentlab.reports.show.tables import Badge, Cell, Table
+from fragmentlab.reports.show.rule_figures import (
+    SAYS,
+    action_badge,
+    cells_df,
+    flow_figure,
+    grouped,
+    in_words,
+    met_figure,
+)
+from fragmentlab.reports.show.tables import Badge, Table
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The rule sets, the streams under each of them, the model searches and the candidate's assessment."""
+    """The rule sets, the streams under each of them, the searches, and the candidate's assessment.
 
-    tables: tuple[RuleSet, ...]
-    rows: tuple[BenchRow, ...]
+    ``tables`` are the compared rule sets by the names under which they are shown; ``checks`` likewise.
+    """
+
+    tables: dict[str, RuleSet]
+    rows: Sequence[BenchRow]
     checks: dict[str, Check]
-    candidate: Candidate
+    candidate: CandidateTables
+
+    def streams_df(self) -> pd.DataFrame:
+        """One row per stream: its ``number`` on the bench, ``batch``, ``stream``, ``kind`` of source,
+        ``evidence``, ``provider`` and ``fragments``."""
+        return self.candidate.streams
+
+    def rulings_df(self) -> pd.DataFrame:
+        """One row per stream and rule set or counterfactual (``rules``): ``outcome``, ``category``, how many
+        ``calls``, and the columns of ``streams_df``."""
+        return self._rulings
+
+    def met_df(self) -> pd.DataFrame:
+        """One row per stream and cell of the rule table that it meets: ``identity``, ``column``, how many
+        ``times``, and the columns of ``streams_df``."""
+        return self._met
+
+    def checks_df(self) -> pd.DataFrame:
+        """One row per rule set and counterfactual: invariants ``broken``, whether the search was ``closed``,
+        ``states``, ``steps_taken``, and how it ``differs`` from the default."""
+        rows = [
+            (
+                name,
+                len(check.findings),
+                check.closed,
+                check.states,
+                check.steps_taken,
+                ", ".join(check.differs),
+            )
+            for name, check in self.checks.items()
+        ]
+        return pd.DataFrame(rows, columns=["rules", "broken", "closed", "states", "steps_taken", "differs"])
 
     def flow(self) -> Figure:
         """The decision flow of the default rule set."""
@@ -55,147 +92,120 @@ class Bench:
 
     def grouped_table(self) -> Table:
         """What the figure was drawn from: the default's cells grouped by identity and action."""
-        rows: list[list[Cell]] = [
-            [identity, said(columns), action_cell(action)]
-            for identity, action, columns in grouped(SHIPPED[DEFAULT_RULES])
-        ]
-        return Table(
-            f"{DEFAULT_RULES}, grouped", ["known identity", "the fragment says", "so the table"], rows
-        )
+        cells = grouped(cells_df(SHIPPED[DEFAULT_RULES]))
+        told = {
+            "known identity": cells.identity,
+            "the fragment says": cells.says,
+            "so the table": cells.action.map(action_badge),
+        }
+        return Table(f"{DEFAULT_RULES}, grouped", pd.DataFrame(told))
 
     def complete_table(self) -> Table:
         """Every cell of the default rule set."""
-        rules = SHIPPED[DEFAULT_RULES]
-        rows: list[list[Cell]] = [
-            [
-                SAYS[column],
-                *(
-                    None if (i, column) in IMPOSSIBLE else action_cell(rules.action(i, column))
-                    for i in IDENTITIES
-                ),
-            ]
-            for column in COLUMNS
-        ]
+        cells = cells_df(SHIPPED[DEFAULT_RULES]).pivot(index="column", columns="identity", values="action")
+        told = (
+            cells.map(action_badge, na_action="ignore")
+            .rename(index=SAYS)
+            .reset_index(names="the fragment says")
+        )
         note = "A dash: nothing nonempty is known that an ID could equal."
-        return Table(f"{DEFAULT_RULES}, complete", ["the fragment says", *IDENTITIES], rows, note=note)
+        return Table(f"{DEFAULT_RULES}, complete", told, note)
 
     def other_tables(self) -> Table:
         """The cells in which the other tables are not the default's."""
-        default = SHIPPED[DEFAULT_RULES]
-        groups: dict[tuple[str, str, str, str], list[str]] = {}
-        for rules in self._compared():
-            for identity, column in CELLS:
-                before, after = default.action(identity, column), rules.action(identity, column)
-                if before != after:
-                    groups.setdefault((rules.name, identity, before, after), []).append(column)
-        rows: list[list[Cell]] = [
-            [shown_rules(name), identity, said(columns), action_cell(before), action_cell(after)]
-            for (name, identity, before, after), columns in groups.items()
-        ]
+        default = cells_df(SHIPPED[DEFAULT_RULES])
+        others = [cells_df(rules).assign(rules=name) for name, rules in self._compared]
+        both = pd.concat([default.head(0).assign(rules=""), *others]).merge(
+            default, on=["identity", "column"], suffixes=("", "_of_default")
+        )
+        keys = ["rules", "identity", "action_of_default", "action"]
+        groups = both.query("action != action_of_default").groupby(keys, observed=True, sort=False)
+        cells = groups.column.agg(in_words).reset_index()
+        told = {
+            "rule set": cells.rules,
+            "known identity": cells.identity,
+            "the fragment says": cells.column,
+            DEFAULT_RULES: cells.action_of_default.map(action_badge),
+            "instead": cells.action.map(action_badge),
+        }
         note = "reject-null is our reconstruction of the older rule, made on 2026-12-01; it is not history."
-        head = ["rule set", "known identity", "the fragment says", DEFAULT_RULES, "instead"]
-        return Table("Where the other tables differ", head, rows, note=note)
+        return Table("Where the other tables differ", pd.DataFrame(told), note)
 
     def met_figure(self) -> Figure:
         """Which cells the streams exercise, by evidence."""
-        return heat_map(self._met)
+        return met_figure({kind: self._counts(self._met.query("evidence == @kind")) for kind in REPLAYED})
 
     def met_table(self) -> Table:
         """The same counts by batch; vector files are taken together."""
-        batches = list(dict.fromkeys(shown_batch(row) for row in self.rows))
-        counts: Counter[tuple[str, str, str]] = Counter()
-        for row in self.rows:
-            for (identity, column), count in row.met.items():
-                counts[shown_batch(row), identity, column] += count
-        rows: list[list[Cell]] = [
-            [identity, SAYS[column], *(counts[batch, identity, column] for batch in batches)]
-            for identity, column in CELLS
-        ]
-        note = "A replay is never live evidence. Live counts stand in the runs that made them."
-        return Table(
-            "Fragments by cell and batch", ["known identity", "the fragment says", *batches], rows, note=note
+        met = self._met.assign(batch=self._met.batch.mask(self._met.kind == "vectors", "vectors"))
+        counts = met.pivot_table(
+            index=["identity", "column"], columns="batch", values="times", aggfunc="sum", observed=True
         )
+        counts = counts.reindex(index=CELLS, columns=met.batch.unique()).fillna(0).astype(int).reset_index()
+        told = counts.assign(column=counts.column.map(SAYS)).rename(
+            columns={"identity": "known identity", "column": "the fragment says"}
+        )
+        note = "A replay is never live evidence. Live counts stand in the runs that made them."
+        return Table("Fragments by cell and batch", told, note)
 
     def refused_valid(self) -> Table:
         """The first drift: valid streams that a table refuses although the default accepts them."""
-        rows: list[list[Cell]] = []
-        for rules in self._compared():
-            lost = [
-                row
-                for row in self.rows
-                if self._refuses(row, rules.name) and not self._refuses(row, DEFAULT_RULES)
-            ]
-            kinds = Counter(row.evidence for row in lost)
-            example = smallest(lost)
-            rows.append(
-                [
-                    shown_rules(rules.name),
-                    *(kinds[e] for e in EVIDENCE),
-                    _count(len(lost)),
-                    shown_stream(example),
-                ]
-            )
-        columns = ["rule set", *EVIDENCE, "valid streams refused", "for example"]
-        return Table("Drift one: refusing what is valid", columns, rows)
+        lost = self._rulings.query("refused and not refused_by_default")
+        rows = [
+            [name, *_by_evidence(own), _count(len(own)), _smallest(own)]
+            for name, _ in self._compared
+            for own in [lost.query("rules == @name")]
+        ]
+        columns = ["rule set", *REPLAYED, "valid streams refused", "for example"]
+        return Table("Drift one: refusing what is valid", pd.DataFrame(rows, columns=columns))
 
     def let_through(self) -> Table:
         """The second drift: what each counterfactual accepts although the default refuses it."""
-        rows: list[list[Cell]] = []
+        through = self._rulings.query("not refused and refused_by_default")
+        every_null = self._rulings.query("rules == 'accept-every-null' and refused").number
+        rows = []
         for name, entry in COUNTERFACTUALS.items():
-            through = [
-                row for row in self.rows if self._refuses(row, DEFAULT_RULES) and not self._refuses(row, name)
-            ]
-            given = [row for row in through if self._refuses(row, "accept-every-null")]
-            kinds = Counter(row.evidence for row in through)
-            identities = sum(row.rulings[name].calls for row in through)
-            example = shown_stream(smallest(given or through))
-            rows.append([name, entry.does, *(kinds[e] for e in EVIDENCE), _count(identities), example])
-        columns = ["counterfactual", "it", *EVIDENCE, "identities let through", "for example"]
+            own = through.query("rules == @name")
+            given = own[own.number.isin(every_null)]
+            example = _smallest(own if given.empty else given)
+            rows.append([name, entry.does, *_by_evidence(own), _count(own.calls.sum()), example])
+        columns = ["counterfactual", "it", *REPLAYED, "identities let through", "for example"]
         note = (
             "Counts by evidence are streams; an identity is a call's. None of these may ever serve execution."
         )
-        return Table("Drift two: accepting what must be refused", columns, rows, note=note)
+        return Table("Drift two: accepting what must be refused", pd.DataFrame(rows, columns=columns), note)
 
     def model(self) -> Table:
         """What the search over all sequences says of each rule set and counterfactual."""
-        rows: list[list[Cell]] = []
-        for name, check in self.checks.items():
-            verdict = (
-                Badge("breaks none", "ok") if check.safe else Badge(f"breaks {len(check.findings)}", "bad")
-            )
-            reach = "any" if check.closed else f"up to {MAX_FRAGMENTS}"
-            rows.append(
-                [
-                    shown_rules(name),
-                    verdict,
-                    reach,
-                    check.states,
-                    check.steps_taken,
-                    ", ".join(check.differs) or None,
-                ]
-            )
-        columns = ["rule set", "invariants", "fragments", "states", "steps taken", f"against {DEFAULT_RULES}"]
-        return Table("Every sequence of fragments, in each of two consecutive responses", columns, rows)
+        checks = self.checks_df()
+        told = {
+            "rule set": checks.rules,
+            "invariants": [
+                Badge(f"breaks {broken}", "bad") if broken else Badge("breaks none", "ok")
+                for broken in checks.broken
+            ],
+            "fragments": checks.closed.map({True: "any", False: f"up to {MAX_FRAGMENTS}"}),
+            "states": checks.states,
+            "steps taken": checks.steps_taken,
+            f"against {DEFAULT_RULES}": checks.differs.where(checks.differs != ""),
+        }
+        return Table("Every sequence of fragments, in each of two consecutive responses", pd.DataFrame(told))
 
     def counterexamples(self) -> Table:
         """The shortest counterexample of each invariant that something breaks."""
-        rows: list[list[Cell]] = [
+        rows = [
             [
-                shown_rules(name),
-                CHECKED_INVARIANTS[f.invariant],
-                _told(f),
-                Badge("accepted" if f.accepted else "not accepted", "bad" if f.accepted else "plain"),
+                name,
+                CHECKED_INVARIANTS[found.invariant],
+                _sequence(found),
+                Badge("accepted", "bad") if found.accepted else Badge("not accepted", "plain"),
             ]
             for name, check in self.checks.items()
-            for f in check.findings
+            for found in check.findings
         ]
+        columns = ["rule set", "what it breaks", "index: the fragment says", "the response is"]
         note = "As vectors: data/vectors/counterexample.json."
-        return Table(
-            "Shortest counterexamples",
-            ["rule set", "what it breaks", "index: the fragment says", "the response is"],
-            rows,
-            note=note,
-        )
+        return Table("Shortest counterexamples", pd.DataFrame(rows, columns=columns), note)
 
     def conclusion(self) -> Conclusion:
         """What the data shows and what it does not; fails where the default itself breaks an invariant."""
@@ -204,48 +214,68 @@ class Bench:
         return conclude(shows=self._shows(), not_shown=self._not_shown())
 
     @cached_property
-    def _met(self) -> dict[str, Counter[tuple[str, str]]]:
-        met: dict[str, Counter[tuple[str, str]]] = {evidence: Counter() for evidence in EVIDENCE}
-        for row in self.rows:
-            met[row.evidence].update(row.met)
-        return met
+    def _rulings(self) -> pd.DataFrame:
+        named = {rules.name: name for name, rules in self.tables.items()}
+        rows = [
+            (number, named.get(rules, rules), ruling.outcome, ruling.category, ruling.calls)
+            for number, row in enumerate(self.rows)
+            for rules, ruling in row.rulings.items()
+        ]
+        frame = pd.DataFrame(rows, columns=["number", "rules", "outcome", "category", "calls"])
+        frame = frame.astype({"category": "str"}).assign(refused=frame.outcome == "rejected")
+        default = frame.query("rules == @DEFAULT_RULES")[["number", "refused"]]
+        joined = frame.merge(default, on="number", suffixes=("", "_by_default"))
+        return joined.merge(self.streams_df(), on="number")
+
+    @cached_property
+    def _met(self) -> pd.DataFrame:
+        rows = [
+            (number, *cell, times) for number, row in enumerate(self.rows) for cell, times in row.met.items()
+        ]
+        frame = pd.DataFrame(rows, columns=["number", "identity", "column", "times"])
+        return frame.merge(self.streams_df(), on="number")
+
+    @staticmethod
+    def _counts(met: pd.DataFrame) -> pd.DataFrame:
+        """Fragments by identity (rows) and column."""
+        counts = pd.crosstab(met.identity, met.column, met.times, aggfunc="sum")
+        return counts.reindex(index=IDENTITIES, columns=COLUMNS).fillna(0).astype(int)
+
+    @property
+    def _compared(self) -> list[tuple[str, RuleSet]]:
+        return [(name, rules) for name, rules in self.tables.items() if name != DEFAULT_RULES]
 
     def _shows(self) -> list[str]:
-        evidence = Counter(row.evidence for row in self.rows)
-        told = ", ".join(f"{count:,} {kind}" for kind, count in evidence.items())
-        nulls = {e: cells["established", "null"] for e, cells in self._met.items() if e in evidence}
-        met = ", ".join(f"{count:,} in {kind} evidence" for kind, count in nulls.items())
+        streams = self.streams_df()
+        kinds = streams.evidence.astype(str).value_counts(sort=False)
+        told = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+        nulls = self._met.query("identity == 'established' and column == 'null'")
+        times = nulls.groupby("evidence", observed=True).times.sum().reindex(kinds.index, fill_value=0)
+        met = ", ".join(f"{count:,} in {kind} evidence" for kind, count in times.items())
         check = self.checks[DEFAULT_RULES]
-        unsafe = [name for name, each in self.checks.items() if not each.safe]
+        unsafe = (self.checks_df().broken > 0).sum()
         searched = (
             f"{DEFAULT_RULES} breaks no invariant in any of the {check.sequences:,} sequences of one to "
             f"{MAX_FRAGMENTS} fragments, alone or after another response ({check.steps_taken:,} steps taken)."
         )
         return [
-            f"Over {len(self.rows):,} streams ({told}) a null after an established ID was met: {met}.",
+            f"Over {len(streams):,} streams ({told}) a null after an established ID was met: {met}.",
             searched,
-            f"{len(unsafe)} of {len(self.checks)} rule sets and counterfactuals break an invariant.",
+            f"{unsafe} of {len(self.checks)} rule sets and counterfactuals break an invariant.",
             self.candidate.verdict().headline,
         ]
 
     def _not_shown(self) -> list[str]:
-        missing = [e for e in EVIDENCE if not sum(self._met[e].values())]
-        unmet = sum(not any(self._met[e][cell] for e in EVIDENCE) for cell in CELLS)
+        missing = [kind for kind in REPLAYED if kind not in set(self._met.evidence)]
+        unmet = len(CELLS) - len(self._met[["identity", "column"]].drop_duplicates())
         return [
-            *(f"Anything about {e} evidence: no stream here is of that kind." for e in missing),
+            *(f"Anything about {kind} evidence: no stream here is of that kind." for kind in missing),
             *([f"How often {unmet} cells occur: no stream meets them."] if unmet else []),
             "What another gateway does with these bytes: the kit's assembler was tested, not yours.",
             "Two calls sent on one index with one ID or none for the second: no identity rule can see that.",
             "How often a provider sends any of this: controlled streams are made, and recordings are few.",
             "What happened under the older rule: reject-null is a reconstruction, not history.",
         ]
-
-    def _compared(self) -> list[RuleSet]:
-        return [rules for rules in self.tables if rules.name != DEFAULT_RULES]
-
-    @staticmethod
-    def _refuses(row: BenchRow, name: str) -> bool:
-        return row.rulings[name].refused
 
 
 def put_on_the_bench(parameters: SimpleNamespace) -> Bench:
@@ -260,11 +290,49 @@ def put_on_the_bench(parameters: SimpleNamespace) -> Bench:
     sources = open_sources([_place(name, "batches") for name in _listed(parameters.batches)])
     if not sources:
         raise InputError("the parameter batches names no batch and no vector file")
-    rows = bench(sources, tables, COUNTERFACTUALS)
-    checks = check_all(tables)
-    return Bench(
-        tuple(tables), tuple(rows), checks, Candidate(assess(candidate, rows, checks[candidate.name]))
+    rows, checks = tuple(bench(sources, tables, COUNTERFACTUALS)), check_all(tables)
+    names = dict(_names(tables, candidate))
+    assessed = CandidateTables(
+        assess(candidate, rows, checks[candidate.name]), names[candidate.name], _streams_df(rows)
     )
+    return Bench(
+        {names[rules.name]: rules for rules in tables},
+        rows,
+        {names.get(name, name): check for name, check in checks.items()},
+        assessed,
+    )
+
+
+def _names(tables: Iterable[RuleSet], candidate: RuleSet) -> Iterator[tuple[str, str]]:
+    """Each rule set's name, and the one by which it may be shown."""
+    own = 0
+    for rules in tables:
+        if shown_name(rules.name, ""):
+            yield rules.name, rules.name
+        elif rules == candidate:
+            yield rules.name, "your candidate"
+        else:
+            own += 1
+            yield rules.name, f"your rule set {own}"
+
+
+def _streams_df(rows: Iterable[BenchRow]) -> pd.DataFrame:
+    columns = ["number", "batch", "stream", "kind", "evidence", "provider", "fragments"]
+    frame = pd.DataFrame([_stream_row(number, row) for number, row in enumerate(rows)], columns=columns)
+    return frame.astype({"provider": "str", "evidence": pd.CategoricalDtype(REPLAYED)})
+
+
+def _stream_row(number: int, row: BenchRow) -> dict[str, Any]:
+    """A vector is named where the kit ships its file; a stream of a batch is named by its content."""
+    file = row.batch.removeprefix("vectors/")
+    ours = row.kind != "vectors" or shown_name(file, "")
+    batch = row.batch if shown_name(file, "") else f"your {row.kind}"
+    return {
+        "number": number,
+        "batch": batch,
+        "stream": row.stream if ours else "one of yours",
+        **{name: getattr(row, name) for name in ("kind", "evidence", "provider", "fragments")},
+    }
 
 
 def _distinct(tables: Sequence[RuleSet]) -> list[RuleSet]:
@@ -286,18 +354,28 @@ def _rules(name: str) -> RuleSet:
 
 
 def _place(name: str, kind: str) -> Path:
-    """A path as given, else in the checkout, else in the checkout's folder of that kind; else as given."""
-    places = (Path(name), kit_folder() / name, kit_folder() / "data" / kind / name)
+    """A path as given, else in the kit, else in the kit's folder of that kind; else as given."""
+    places = (Path(name), kit_folder() / name, data_folder(kind) / name)
     return next((place for place in places if place.exists()), Path(name))
 
 
-def _count(count: int) -> Cell:
+def _by_evidence(streams: pd.DataFrame) -> list[int]:
+    return [int((streams.evidence == kind).sum()) for kind in REPLAYED]
+
+
+def _smallest(streams: pd.DataFrame) -> str | None:
+    """The stream with the fewest fragments: the easiest to look at."""
+    first = streams.sort_values(["fragments", "stream"], kind="stable").stream.head(1)
+    return None if first.empty else str(first.iloc[0])
+
+
+def _count(count: int) -> Badge:
     return Badge(f"{count:,}", "bad") if count else Badge("0", "ok")
 
 
-def _told(finding: Finding) -> str:
-    before = f"{_steps(finding.earlier)}; next response " if finding.earlier else ""
-    return before + _steps(finding.steps)
+def _sequence(found: Finding) -> str:
+    before = f"{_steps(found.earlier)}; next response " if found.earlier else ""
+    return before + _steps(found.steps)
 
 
 def _steps(steps: Steps) -> str:

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
-from fragmentlab.assembler import CATEGORIES, SHIPPED, Fault, Result, RuleSet
+import pandas as pd
+
+from fragmentlab.assembler import CATEGORIES, SHIPPED, Fault, Result, RuleSet, explain, remarks
 from fragmentlab.corpus.batches import open_batch
+from fragmentlab.corpus.minimize import minimized_vector
 from fragmentlab.corpus.recordings import stream_of_file
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.disclosure import NameAliases, refuse_private, shown_name
+from fragmentlab.corpus.vectors import load_vectors, stream_of, vector_paths
+from fragmentlab.disclosure import refuse_private, shown_name
 from fragmentlab.errors import InputError
-from fragmentlab.reports.frame.catalog import shown_rules
-from fragmentlab.reports.minimized import VectorText, minimized
-from fragmentlab.reports.raw import raw_values
+from fragmentlab.files import data_folder
+from fragmentlab.reports.frames import AssembledStream, StreamFrames, assembled, fragments_df, stream_frames
 from fragmentlab.reports.show.figures import Figure
-from fragmentlab.reports.show.fragment_runs import says
-from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, conclude
-from fragmentlab.reports.show.tables import Badge, Cell, Table
+from fragmentlab.reports.show.lanes import kind_in_words
+from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, Verbatim, conclude
+from fragmentlab.reports.show.tables import Badge, Table, badges
 from fragmentlab.reports.show.timeline import timeline_figure, timeline_table
 
-CATEGORIES_EXPLAINED = 4
+EXAMPLE = ("captured-local", "s-26b539503f2f028b")
+"""The batch and stream that are shown where no parameter names another."""
+EXPLAINED = 4
+"""Faults whose causes and next steps are listed."""
+LARGEST_MINIMIZED = 1 << 20
+"""Bytes; larger streams are minimized on the command line, where waiting shows."""
+CHARACTERS_SHOWN = 4000
 _EVIDENCE = {
     "controlled": "It is controlled evidence: made by this kit, it tells nothing of any provider.",
     "captured": "It is captured evidence: a recording replayed, not an answer of a live server.",
@@ -30,138 +43,200 @@ _EVIDENCE = {
     "live": "It is live evidence: a real server answered during the run that recorded it.",
 }
 _ACCEPTED = {"accepted": "accepted", "no_calls": "no calls"}
+_LIKENESS = ["category", "incoming_kind", "previous_identity", "next_identity", "flags"]
 
 
 @dataclass(frozen=True)
 class Investigation:
-    """One stream under the chosen rules, and under every shipped rule set for comparison."""
+    """One stream under the chosen rules, and under every shipped rule set for comparison.
 
-    stream: Stream
-    batch: str | None
-    rules: RuleSet
-    result: Result
-    others: dict[str, Result]
+    ``rules`` is the name of the chosen ones, as it is shown.
+    """
+
+    found: AssembledStream
+    rules: str
+    rule_set: RuleSet
     reveal: bool
+
+    @property
+    def stream(self) -> Stream:
+        return self.found.stream
+
+    @property
+    def result(self) -> Result:
+        return self.found.results[self.rules]
+
+    @cached_property
+    def _frames(self) -> StreamFrames:
+        return stream_frames([self.found])
+
+    def streams_df(self) -> pd.DataFrame:
+        """The stream as a row of ``fragmentlab.reports.frames.streams_df``."""
+        return self._frames.streams
+
+    def results_df(self) -> pd.DataFrame:
+        """One row per rule set, with the columns of ``fragmentlab.reports.frames.results_df``."""
+        return self._frames.results
+
+    def faults_df(self) -> pd.DataFrame:
+        """One row per rule set and fault, with the columns of ``fragmentlab.reports.frames.faults_df``."""
+        return self._frames.faults
+
+    def timeline_df(self) -> pd.DataFrame:
+        """One row per fragment under the chosen rules: ``fragmentlab.reports.frames.fragments_df``."""
+        return fragments_df(self.result)
 
     def source(self) -> Table:
         """Where the stream comes from, by public names and aliases."""
-        names, stream = NameAliases(), self.stream
-        known = "unknown" if stream.tools is None else f"{len(stream.tools)} known"
-        rows: list[tuple[str, Cell]] = [
-            ("stream", stream.shown_id),
-            ("batch", self.batch or "none, a file"),
-            ("evidence", stream.evidence),
-            ("provider", names.show("provider", stream.provider)),
-            ("server", names.show("server", stream.server)),
-            ("model", names.show("model", stream.model)),
-            ("recorded as", stream.fidelity),
-            ("transport ended", stream.end),
-            ("tools", known),
-            ("bytes", f"{len(stream.body):,}"),
-            ("fragments", f"{self.result.counts['fragments']:,}"),
-        ]
-        return Table(
-            "Public names and aliases only", ["what", "value"], [row for row in rows if row[1] is not None]
-        )
+        [row] = self.streams_df().astype(object).itertuples(index=False)
+        facts = {
+            "stream": row.stream,
+            "batch": row.batch,
+            "evidence": row.evidence,
+            "provider": row.provider,
+            "server": row.server,
+            "model": row.model,
+            "recorded as": row.fidelity,
+            "transport ended": row.end,
+            "tools": "unknown" if pd.isna(row.tools) else f"{row.tools} known",
+            "bytes": f"{row.bytes:,}",
+            "fragments": f"{row.fragments:,}",
+        }
+        told = pd.Series(facts, name="value").dropna().rename_axis("what").reset_index()
+        return Table("Public names and aliases only", told)
 
     def outcome(self) -> Callout:
-        """The outcome in one sentence, where it was decided and what the category means."""
+        """The outcome in one sentence, where it was decided, and what else a reader should know."""
         result = self.result
         if result.outcome != "rejected":
             calls = result.counts["calls"]
-            headline = f"Not refused: {_calls(calls)} may go on to authorization under {self._rules}."
+            headline = f"Not refused: {_calls(calls)} may go on to authorization under {self.rules}."
             return Callout(
-                "ok", headline if calls else f"Not refused: the stream proposes no call under {self._rules}."
+                "ok",
+                headline if calls else f"Not refused: the stream proposes no call under {self.rules}.",
+                remarks(result),
             )
         fault = result.faults[0]
         later = len(result.faults) - 1 + result.counts["omitted_faults"]
-        details = [f"It was decided {_where(fault)}.", CATEGORIES[fault.category].meaning]
+        details = [f"It was decided {_where(fault)}.", CATEGORIES[fault.category].meaning, *remarks(result)]
         if later:
             details.append(f"{later:,} more {'fault was' if later == 1 else 'faults were'} found after it.")
-        return Callout("bad", f"Refused as {fault.category} under {self._rules}.", details)
+        point = explain(fault, result).headline.rstrip(".")
+        point = "" if point == CATEGORIES[fault.category].meaning.rstrip(".") else f": {point}"
+        return Callout("bad", f"Refused as {fault.category} under {self.rules}{point}.", details)
 
     def figure(self) -> Figure:
         """The fragments as lanes by index."""
-        return timeline_figure(self.result.timeline, self.result.faults)
+        return timeline_figure(self.timeline_df(), self.result.faults)
 
     def timeline(self) -> Table:
         """The table that the figure was drawn from."""
-        return timeline_table(self.result.timeline, self.result.counts["omitted_rows"])
+        return timeline_table(self.timeline_df(), self.result.counts["omitted_rows"])
 
     def faults(self) -> Table:
-        """Every fault of the stream in the order of checks, like ones joined; the first one decides."""
-        columns = ["category", "times", "event", "fragment", "call", "says", "identity", "also"]
-        lines = [_fault_line(group) for group in _joined(self.result.faults)]
-        told = [i for i in range(len(columns)) if any(line[i] is not None for line in lines)]
-        return Table(
-            "In the order of checks; the first one decides the outcome",
-            [columns[i] for i in told or range(2)],
-            [[line[i] for i in told] for line in lines],
+        """Every fault in the order of checks, like ones joined; the first one decides."""
+        own = self.faults_df().query("rules == @self.rules")
+        first = own.drop_duplicates(_LIKENESS)
+        groups = own.groupby(_LIKENESS, dropna=False, sort=False, observed=True)
+        told = pd.DataFrame(
+            {
+                "category": [Badge(category, "bad") for category in first.category],
+                "times": groups.size().to_numpy(),
+                **{name: _spans(groups[name]) for name in ("event", "fragment", "call")},
+                "says": first.incoming_kind.astype(object).map(kind_in_words, na_action="ignore").to_numpy(),
+                "identity": [
+                    before if before == after else f"{before} → {after}"
+                    for before, after in zip(first.previous_identity, first.next_identity, strict=True)
+                ],
+                "also": first["flags"].map(_flags_in_words).to_numpy(),
+            }
         )
+        told["identity"] = told.identity.where(first.previous_identity.notna().to_numpy())
+        kept = told.columns[:2].union(told.dropna(axis=1, how="all").columns, sort=False)
+        return Table("In the order of checks; the first one decides the outcome", told[list(kept)])
 
     def next_steps(self) -> Lists:
-        """Likely causes and what to do next, for each category found, the deciding one first."""
-        found = list(dict.fromkeys(fault.category for fault in self.result.faults))
+        """Likely causes and what to do next, the deciding fault first; faults that follow from it are not
+        explained again."""
+        explained = {
+            (fault.category, told.headline): told
+            for fault in self.result.faults
+            if not (told := explain(fault, self.result)).follows
+        }
         lists: list[tuple[str, Sequence[str | tuple[str, str]]]] = []
-        for category in found[:CATEGORIES_EXPLAINED]:
-            entry = CATEGORIES[category]
-            lists.append((f"{category}: likely causes", entry.causes))
-            lists.append(
-                (f"{category}: what to do next", [*entry.next_steps, *[(link, link) for link in entry.links]])
-            )
-        if more := found[CATEGORIES_EXPLAINED:]:
+        for category, headline in list(explained)[:EXPLAINED]:
+            told = explained[category, headline]
+            links = [(link, link) for link in CATEGORIES[category].links]
+            lists.append((f"{category}: likely causes", told.causes))
+            lists.append((f"{category}: what to do next", [*told.next_steps, *links]))
+        if more := list(dict.fromkeys(category for category, _ in list(explained)[EXPLAINED:])):
             lists.append(("For the rest", [f"fragmentlab explain {category}" for category in more]))
         return Lists(lists or [("Nothing to do", ["No rule was broken."])])
 
     def rule_sets(self) -> Table:
         """The outcome of the same bytes under every rule set."""
-        return Table(
-            "The same bytes under every rule set",
-            ["rule set", "outcome", "category", "faults", "may serve execution"],
-            [_rules_line(name, result) for name, result in self.others.items()],
-            note="reject-null is a reconstruction of the rule before the repair, not history.",
+        results = self.results_df()
+        words = results.outcome.astype(object).map(_ACCEPTED)
+        told = pd.DataFrame(
+            {
+                "rule set": results.rules,
+                "outcome": badges(words.notna(), words, "refused"),
+                "category": results.category,
+                "faults": results.faults,
+                "may serve execution": results.executable.map({True: "yes", False: "never"}),
+            }
         )
+        note = "reject-null is a reconstruction of the rule before the repair, not history."
+        return Table("The same bytes under every rule set", told, note)
 
-    def minimized(self) -> VectorText | Callout:
+    def minimized(self) -> Verbatim | Callout:
         """The smallest stream that is refused for the same reason, scrubbed, as a vector file."""
-        return minimized(self.stream, self.rules)
+        if self.rule_set.name not in SHIPPED:
+            return Callout("plain", "Not minimized: a vector names shipped rule sets only.")
+        if len(self.stream.body) > LARGEST_MINIMIZED:
+            return Callout("plain", "Not minimized here: the stream is large. Use `fragmentlab minimize`.")
+        try:
+            vector = minimized_vector(self.stream, rules=self.rule_set)
+        except InputError as error:
+            return Callout("plain", f"Not minimized: {error}.")
+        return Verbatim("Vector file", json.dumps(vector, indent=2))
 
     def raw(self) -> Lists | Callout:
-        """Raw values, only when the parameter ``reveal`` asked for them."""
+        """Raw values, only when the parameter ``reveal`` asked for them: calls, or else the recording."""
         if not self.reveal:
             return Callout("plain", "Not shown.", ["Set the parameter reveal to true to see them here."])
-        return raw_values(self.stream, self.result)
+        if calls := self.result.calls:
+            return Lists(
+                [
+                    (f"Call on index {call.index}", [call.id, call.name, _cut(call.arguments)])
+                    for call in calls
+                ]
+            )
+        text = _cut(self.stream.body.decode("utf-8", "backslashreplace"))
+        return Lists([("The recording, as received", [line for line in text.splitlines() if line.strip()])])
 
     def conclusion(self) -> Conclusion:
         """What the data shows and what it does not."""
         return conclude(shows=list(self._shows()), not_shown=list(self._does_not_show()))
 
-    @property
-    def _rules(self) -> str:
-        return shown_rules(self.rules.name)
-
     def _shows(self) -> Iterator[str]:
         result = self.result
         if result.outcome == "rejected":
             where = _where(result.faults[0])
-            yield f"Under {self._rules} the stream is refused as {result.category}, {where}."
+            yield f"Under {self.rules} the stream is refused as {result.category}, {where}."
         else:
-            yield f"Under {self._rules} the stream is not refused."
+            yield f"Under {self.rules} the stream is not refused."
         nulls = result.counts["null_continuations"]
         yield f"A null ID after an established one was met {nulls:,} {'time' if nulls == 1 else 'times'}."
-        verdicts = {(other.outcome, other.category) for other in self.others.values()}
-        if len(verdicts) == 1:
+        results = self.results_df().astype(object)
+        reasons = results.category.where(results.category.notna(), results.outcome.map(_ACCEPTED))
+        by_rules = ", ".join(results.rules + " " + reasons)
+        if len(results[["outcome", "category"]].drop_duplicates()) == 1:
             yield "Every rule set gives the same outcome: no choice among them changes it."
-        elif len({outcome for outcome, _ in verdicts}) == 1:
-            yield "Every rule set refuses it, but not for the same reason: " + self._by_rules() + "."
+        elif results.outcome.nunique() == 1:
+            yield f"Every rule set refuses it, but not for the same reason: {by_rules}."
         else:
-            yield "The rule set decides: " + self._by_rules() + "."
-
-    def _by_rules(self) -> str:
-        return ", ".join(
-            f"{shown_rules(name)} {other.category or _ACCEPTED[other.outcome]}"
-            for name, other in self.others.items()
-        )
+            yield f"The rule set decides: {by_rules}."
 
     def _does_not_show(self) -> Iterator[str]:
         yield "What another client does with these bytes: the kit's assembler was tested, not yours."
@@ -172,43 +247,72 @@ class Investigation:
             yield "Whether the tools exist: they are unknown, so names were not checked."
         if self.result.outcome == "accepted":
             yield "Whether the host would authorize the calls: that is decided after assembly."
-        if not self.rules.executable:
+        if not self.rule_set.executable:
             yield "Anything that may be executed: this rule set breaks an invariant and only measures."
 
 
 def investigate(parameters: SimpleNamespace) -> Investigation:
     """Load the stream that the parameters name and assemble it in diagnosing mode.
 
-    Parameters: ``file`` (a path; ``stream`` picks one of several by its number) or ``batch`` (a folder or a
-    name) with ``stream`` (an id; empty: the first one refused), ``tools`` (names with commas; empty: as
-    recorded), ``rules`` (a name or a file) and ``reveal``. Raises InputError for what cannot be read, and
+    Parameters: ``file`` (a path; ``stream`` picks one of several by its number), or ``batch`` (a batch or a
+    vector file, by name or path) and ``stream`` (an id; empty: the first one refused), ``tools`` (names with
+    commas; empty: as recorded), ``rules`` (a name or a file) and ``reveal``. A vector is found by its id
+    alone; without any of these EXAMPLE is shown. Raises InputError for what cannot be read or found, and
     where a batch holds no refused stream.
     """
     rules = find_rules(parameters.rules)
     tools = tuple(name.strip() for name in parameters.tools.split(",") if name.strip()) or None
-    if parameters.file:
-        number = parameters.stream if parameters.stream.isdecimal() else ""
-        batch, stream = None, stream_of_file(parameters.file, number)
-    else:
-        opened = refuse_private(open_batch(parameters.batch))
-        batch = shown_name(opened.name, "one of your own")
-        chosen = parameters.stream
-        stream = opened.stream(chosen) if chosen else _first_refused(opened.streams(), rules, tools)
-    if tools is not None:
-        stream = replace(stream, tools=tools)
-    sets = {**SHIPPED, rules.name: rules}
-    results = {name: stream.assemble(rule_set, diagnose=True) for name, rule_set in sets.items()}
-    return Investigation(stream, batch, rules, results[rules.name], results, parameters.reveal)
-
-
-def _first_refused(streams: Iterator[Stream], rules: RuleSet, tools: tuple[str, ...] | None) -> Stream:
-    for stream in streams:
-        result = stream.assemble(rules, tools=tools)
-        if result.outcome == "rejected":
-            return stream
-    raise InputError(
-        "no stream of this batch is refused under these rules; name one with the parameter stream"
+    named = parameters.file or parameters.stream or not parameters.batch
+    candidates = (
+        (ids, replace(stream, tools=tools) if tools else stream) for ids, stream in _candidates(parameters)
     )
+    chosen = next((each for each in candidates if named or _is_refused(each[1], rules)), None)
+    if chosen is None:
+        raise InputError(
+            "no stream of this batch is refused under these rules; name one with the parameter stream"
+        )
+    ids, stream = chosen
+    [found] = assembled([stream], {**SHIPPED, rules.name: rules}.values())
+    name = shown_name(rules.name, "your rule set")
+    return Investigation(replace(found, ids={**found.ids, **ids}), name, rules, parameters.reveal)
+
+
+def _is_refused(stream: Stream, rules: RuleSet) -> bool:
+    return stream.assemble(rules).outcome == "rejected"
+
+
+def _candidates(parameters: SimpleNamespace) -> Iterator[tuple[Mapping[str, Any], Stream]]:
+    """Streams to choose from with their ids as they may be shown; one where the parameters name one."""
+    batch, wanted = parameters.batch, parameters.stream
+    if parameters.file:
+        if batch:
+            raise InputError("give a file or a batch, not both")
+        yield {"stream": "a file of yours"}, stream_of_file(parameters.file, wanted)
+    elif paths := _vector_files(batch, wanted):
+        yield from _vectors(paths, wanted)
+    else:
+        opened = refuse_private(open_batch(batch or EXAMPLE[0]))
+        wanted = wanted or ("" if batch else EXAMPLE[1])
+        for stream in [opened.stream(wanted)] if wanted else opened.streams():
+            yield {"batch": shown_name(opened.name, "one of your own"), "stream": stream.shown_id}, stream
+
+
+def _vector_files(batch: str, wanted: str) -> list[Path]:
+    """The vector files that are meant; none where the names mean a batch."""
+    if not batch:
+        return vector_paths([data_folder("vectors")]) if "/" in wanted else []
+    return [path for path in (Path(batch), data_folder(f"{batch}.json")) if path.is_file()][:1]
+
+
+def _vectors(paths: Sequence[Path], wanted: str) -> Iterator[tuple[Mapping[str, Any], Stream]]:
+    vectors = [(path, vector) for path in paths for vector in load_vectors(path).vectors]
+    chosen = [(path, vector) for path, vector in vectors if wanted in ("", vector.id)]
+    if not chosen:
+        raise InputError("no vector has that id; `fragmentlab vectors` names those of a file")
+    for path, vector in chosen:
+        ours = path.resolve().parent == data_folder("vectors")
+        shown = {"batch": f"vectors/{path.stem}", "stream": vector.id}
+        yield shown if ours else {"stream": "a vector of yours"}, stream_of(vector)
 
 
 def _calls(count: int) -> str:
@@ -221,49 +325,23 @@ def _where(fault: Fault) -> str:
     where = f"at {', '.join(places)}" if places else "at the end of the stream"
     if fault.previous_identity is None:
         return where
-    said, identity = says(fault.incoming_kind), fault.previous_identity
-    return f"{where}: the fragment says {said} while the identity is {identity}"
+    kind, identity = kind_in_words(fault.incoming_kind), fault.previous_identity
+    return f"{where}: the fragment says {kind} while the identity is {identity}"
 
 
-def _joined(faults: Sequence[Fault]) -> list[list[Fault]]:
-    groups: dict[tuple[object, ...], list[Fault]] = {}
-    for fault in faults:
-        key = (
-            fault.category,
-            fault.incoming_kind,
-            fault.previous_identity,
-            fault.next_identity,
-            str(fault.flags),
-        )
-        groups.setdefault(key, []).append(fault)
-    return list(groups.values())
-
-
-def _fault_line(group: list[Fault]) -> list[Cell]:
-    first = group[0]
-    identity = first.previous_identity
-    if identity != first.next_identity:
-        identity = f"{identity} → {first.next_identity}"
+def _spans(numbers: Any) -> list[str | None]:
+    """First and last ordinal of each group of faults."""
     return [
-        Badge(first.category, "bad"),
-        len(group),
-        *(_span([getattr(fault, name) for fault in group]) for name in ("event", "fragment", "call")),
-        None if first.incoming_kind is None else says(first.incoming_kind),
-        identity,
-        ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in first.flags.items()) or None,
+        None if pd.isna(low) else f"{low}" if low == high else f"{low} to {high}"
+        for low, high in zip(numbers.min(), numbers.max(), strict=True)
     ]
 
 
-def _span(numbers: list[int | None]) -> str | None:
-    known = [number for number in numbers if number is not None]
-    if not known:
-        return None
-    return f"{min(known)}" if min(known) == max(known) else f"{min(known)} to {max(known)}"
-
-
-def _rules_line(name: str, result: Result) -> list[Cell]:
-    outcome = (
-        Badge("refused", "bad") if result.outcome == "rejected" else Badge(_ACCEPTED[result.outcome], "ok")
+def _flags_in_words(flags: str) -> str | None:
+    return (
+        ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in json.loads(flags).items()) or None
     )
-    faults = len(result.faults) + result.counts["omitted_faults"]
-    return [shown_rules(name), outcome, result.category, faults, "yes" if result.executable else "never"]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CHARACTERS_SHOWN else f"{text[:CHARACTERS_SHOWN]}… ({len(text):,} characters)"

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass
+from functools import cached_property
 from types import SimpleNamespace
 
-from fragmentlab.assembler import SHIPPED, RuleSet
-from fragmentlab.corpus.batches import Batch, open_batch
+import pandas as pd
+
+from fragmentlab.assembler import SHIPPED
+from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.rules import find_rules
-from fragmentlab.corpus.streams import Stream
-from fragmentlab.disclosure import NameAliases, refuse_private
+from fragmentlab.disclosure import refuse_private, shown_name
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.comparing.comparison import acceptance_interval
-from fragmentlab.reports.frame.catalog import shown_rules
+from fragmentlab.reports.frames import StreamFrames, assembled, stream_frames
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.prose import Callout, Conclusion, conclude
-from fragmentlab.reports.show.shapes_charts import SizeRow, heat_map, size_figure
-from fragmentlab.reports.show.tables import Cell, Table
-from fragmentlab.reports.upstream import UPSTREAM
-from fragmentlab.wire.observing import SHAPES, observe
+from fragmentlab.reports.show.shapes_charts import in_words, shapes_figure
+from fragmentlab.reports.show.shares import share_figure, shares_in_words, with_shares
+from fragmentlab.reports.show.tables import Table
+from fragmentlab.wire.observing import SHAPES
 
 SIZE_BOUNDS = (0, 1, 64, 256, 1024, 4096, 16384)
 """Lower bounds of the ranges of argument bytes; the last has no upper one."""
@@ -31,245 +31,246 @@ KIND_WORDS = {
     "controlled": "streams that we made after the shapes; what they show is what we put in",
 }
 """Kind of evidence, in the order of the tables -> what it is."""
+_NULL = "leave {} out instead of sending null (a serializer option such as exclude_unset or omitempty)"
+UPSTREAM = {
+    "null_padding.id": _NULL.format("id") + "; strict clients refuse such a call",
+    "null_padding.name": _NULL.format("function.name"),
+    "null_padding.arguments": _NULL.format("function.arguments"),
+    **{
+        f"null_padding.{name}": _NULL.format(name)
+        for name in ("type", "function", "role", "tool_calls", "function_call", "delta", "choices")
+    },
+    "repeated_id": "send the ID once, with the first fragment; some clients concatenate it",
+    "repeated_finish": "send finish_reason once",
+    "empty_finish": 'send finish_reason: null, not ""',
+    "sparse_index": "number the calls of a response from 0 without gaps",
+    "missing_type": 'send type: "function" with a call\'s first fragment',
+    "missing_done": "end the stream with data: [DONE], or clients cannot tell an end from a cut",
+    "repeated_done": "send [DONE] once",
+    "response_id_changed": "keep one id for all chunks of a response",
+    "replacement_character": "join UTF-8 sequences before decoding: a character was lost as U+FFFD",
+}
+"""Tolerance -> what to report. What only says how a stream was recorded is not in it."""
+_IDS = ["batch", "stream"]
+_SENDER = ["sender", "evidence", "model"]
 
 
 @dataclass(frozen=True)
-class Source:
-    """Who sent a stream, by public names and aliases."""
-
-    evidence: str
-    provider: str | None
-    server: str | None
-    model: str | None
-
-    @property
-    def label(self) -> str:
-        """Provider and server in one line, the model where there is nothing else."""
-        named = [name for name in (self.provider, self.server) if name not in (None, "kit synth", "local")]
-        return " / ".join(dict.fromkeys(name for name in named if name)) or self.model or "unknown"
-
-
-@dataclass
-class _Tally:
-    """Counts over streams with tool-call fragments; nothing of a stream is kept."""
-
-    streams: Counter[Source] = field(default_factory=Counter)
-    shapes: dict[Source, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    with_shape: Counter[tuple[str, str]] = field(default_factory=Counter)
-    refused: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    sizes: Counter[tuple[str, int]] = field(default_factory=Counter)
-    size_refused: Counter[tuple[str, int]] = field(default_factory=Counter)
-    tolerances: dict[str, Counter[Source]] = field(default_factory=lambda: defaultdict(Counter))
-    others: int = 0
-
-
 class ProviderShapes:
-    """Everything that notebook 05 shows, counted in one pass over the batches."""
+    """Everything that notebook 05 shows, from frames that were filled in one pass over the batches.
 
-    def __init__(self, batches: list[Batch], rules: RuleSet) -> None:
-        self._rules = rules
-        self._rule_sets = {rules.name: rules, **SHIPPED}
-        self._batches = batches
-        self._names = NameAliases()
-        self._tally = _Tally()
-        for batch in batches:
-            for stream in batch.streams():
-                self._count(stream)
+    ``rules`` is the name of the chosen rule set, as it is shown; ``rule_sets`` are those of all compared.
+    """
+
+    frames: StreamFrames
+    rules: str
+    rule_sets: list[str]
+
+    @cached_property
+    def _streams(self) -> pd.DataFrame:
+        streams = self.frames.streams.query("fragments > 0")
+        order = pd.CategoricalDtype(list(KIND_WORDS), ordered=True)
+        return streams.assign(
+            sender=[
+                _sender(*names) for names in streams[["provider", "server", "model"]].itertuples(index=False)
+            ],
+            evidence=streams.evidence.astype(order),
+        )
+
+    def streams_df(self) -> pd.DataFrame:
+        """One row per stream with a tool call: ``fragmentlab.reports.frames.streams_df`` and its ``sender``,
+        provider and server in one text."""
+        return self._streams
+
+    def results_df(self) -> pd.DataFrame:
+        """One row per stream and rule set, with the columns of ``fragmentlab.reports.frames.results_df``."""
+        return self.frames.results
+
+    def shapes_df(self) -> pd.DataFrame:
+        """One row per stream and ``shape`` that it shows, with the columns of ``streams_df``."""
+        shapes = self._streams.assign(shape=self._streams.shapes.map(json.loads)).explode("shape")
+        return shapes.dropna(subset="shape").astype(
+            {"shape": pd.CategoricalDtype(list(SHAPES), ordered=True)}
+        )
+
+    def tolerances_df(self) -> pd.DataFrame:
+        """One row per stream and ``tolerance`` that was counted in it, with the columns of ``streams_df``."""
+        named = self._streams.tolerances.map(lambda text: list(json.loads(text)))
+        return self._streams.assign(tolerance=named).explode("tolerance").dropna(subset="tolerance")
 
     def overview(self) -> Callout:
         """How many streams of how many sources, and how many shapes."""
-        tally = self._tally
-        kinds = Counter(source.evidence for source in tally.streams.elements())
-        seen = {shape for counts in tally.shapes.values() for shape in counts}
+        sources = self._streams[_SENDER].drop_duplicates()
+        seen = self.shapes_df()["shape"].nunique()
+        others = len(self.frames.streams) - len(self._streams)
+        kinds = self._streams.evidence.value_counts()
         return Callout(
             "plain",
-            f"{tally.streams.total():,} streams with tool calls, {len(tally.streams)} sources, "
-            f"{len(seen)} of {len(SHAPES)} shapes",
-            [f"{count:,} {kind}: {KIND_WORDS[kind]}." for kind, count in kinds.items()]
-            + ([f"{tally.others:,} streams without a tool call are left out."] if tally.others else []),
+            f"{len(self._streams):,} streams with tool calls, {len(sources)} sources, "
+            f"{seen} of {len(SHAPES)} shapes",
+            [f"{count:,} {kind}: {KIND_WORDS[kind]}." for kind, count in kinds.items() if count]
+            + ([f"{others:,} streams without a tool call are left out."] if others else []),
         )
 
-    def heat_map(self, evidence: str) -> Figure | Callout:
-        """The share of each source's streams that show a shape, with counts."""
-        sources = [source for source in self._tally.streams if source.evidence == evidence]
-        if not sources:
+    def by_source(self, evidence: str) -> Figure | Callout:
+        """How many of each source's streams show a shape, and which share of them."""
+        streams = self._streams.query("evidence == @evidence")
+        if streams.empty:
             return Callout("plain", f"The batches hold no {evidence} streams with tool calls.")
-        merged: dict[str, tuple[int, Counter[str]]] = {}
-        for source in sources:
-            streams, counts = merged.get(source.label, (0, Counter()))
-            merged[source.label] = (
-                streams + self._tally.streams[source],
-                counts + self._tally.shapes[source],
-            )
-        return heat_map(evidence, merged)
+        senders = pd.Index(streams.sender.unique())
+        shapes = self.shapes_df().query("evidence == @evidence")
+        counts = pd.crosstab(shapes["shape"].astype(str), shapes.sender)
+        counts = counts.reindex(index=[*SHAPES], columns=senders, fill_value=0)
+        return shapes_figure(evidence, counts, streams.sender.value_counts())
 
     def table(self) -> Table:
         """Each source with its shapes and how many streams showed them."""
-        rows: list[list[Cell]] = []
-        for source, streams in sorted(
-            self._tally.streams.items(),
-            key=lambda item: (list(KIND_WORDS).index(item[0].evidence), item[0].label),
-        ):
-            counts = self._tally.shapes[source]
-            named = ", ".join(f"{shape} {counts[shape]}" for shape in SHAPES if counts[shape])
-            rows.append([source.label, source.evidence, source.model, streams, named])
-        return Table(
-            "Shapes by source",
-            ["source", "evidence", "model", "streams", "shapes and their streams"],
-            rows,
+        groups = {"observed": True, "dropna": False}
+        streams = self._streams.groupby(_SENDER, **groups).size().rename("streams")
+        shapes = (
+            self.shapes_df()
+            .groupby(_SENDER, **groups)["shape"]
+            .agg(lambda seen: in_words(seen.value_counts(sort=False)))
         )
+        told = (
+            streams.to_frame().join(shapes).reset_index().sort_values(["evidence", "sender"], kind="stable")
+        )
+        told = told.rename(columns={"sender": "source", "shape": "shapes and their streams"})
+        return Table("Shapes by source", told)
 
     def vocabulary(self) -> Table:
         """What the labels mean, those that were seen."""
-        seen = {shape for counts in self._tally.shapes.values() for shape in counts}
-        rows = [[shape, meaning] for shape, meaning in SHAPES.items() if shape in seen]
-        return Table("What the shapes mean", ["shape", "meaning"], rows)
+        seen = pd.Series(SHAPES, name="meaning").loc[
+            sorted(self.shapes_df()["shape"].unique(), key=[*SHAPES].index)
+        ]
+        return Table("What the shapes mean", seen.rename_axis("shape").reset_index())
 
     def refusals(self) -> Table:
         """How many streams with a shape each rule set refuses; where the rule sets differ comes first."""
-        rows: list[list[Cell]] = []
-        for evidence in KIND_WORDS:
-            for shape in SHAPES:
-                streams = self._tally.with_shape[evidence, shape]
-                counts = [self._tally.refused[evidence, shape, name] for name in self._rule_sets]
-                if streams:
-                    rows.append([shape, evidence, streams, *counts])
-        rows.sort(key=lambda row: -_spread(row[3:]))
+        results = self.results_df()
+        refused = results.assign(refused=results.outcome == "rejected").pivot(
+            index=_IDS, columns="rules", values="refused"
+        )[self.rule_sets]
+        groups = self.shapes_df().join(refused, on=_IDS).groupby(["evidence", "shape"], observed=True)
+        counts = groups[self.rule_sets].sum().astype(int)
+        spread = counts.max(axis=1) - counts.min(axis=1)
+        told = counts.add_prefix("refused by ").assign(streams=groups.size(), spread=spread)
+        told = told.reset_index().sort_values("spread", ascending=False, kind="stable")
+        first = ["shape", "evidence", "streams"]
         return Table(
             "Streams refused, by a shape that they show",
-            [
-                "shape",
-                "evidence",
-                "streams",
-                *[f"refused by {shown_rules(name)}" for name in self._rule_sets],
-            ],
-            rows,
-            note="A stream counts under each shape that it shows, and can be refused for another reason.",
+            told[[*first, *(f"refused by {name}" for name in self.rule_sets)]],
+            "A stream counts under each shape that it shows, and can be refused for another reason.",
         )
 
     def sizes(self) -> Figure:
         """The share of refused streams by the size of their arguments."""
-        return size_figure(self._size_rows(), shown_rules(self._rules.name))
+        sizes = self._sizes
+        labelled = sizes.assign(label=sizes.evidence.astype(str) + ", " + sizes["size"].astype(str))
+        return share_figure(labelled, f"refused under {self.rules}", "Refused streams by bytes of arguments")
 
     def size_table(self) -> Table:
         """The numbers of the figure."""
-        rows: list[list[Cell]] = [
-            [
-                row.evidence,
-                row.label,
-                row.streams,
-                row.refused,
-                f"{row.share:.0%}",
-                f"{row.low:.0%} to {row.high:.0%}",
-            ]
-            for row in self._size_rows()
-        ]
-        return Table(
-            f"Refused under {shown_rules(self._rules.name)}, by bytes of arguments",
-            ["evidence", "argument bytes", "streams", "refused", "share", "95 % interval"],
-            rows,
-            note="A response that was cut has fewer bytes than it would have had.",
+        sizes = self._sizes
+        told = pd.DataFrame(
+            {
+                "evidence": sizes.evidence,
+                "argument bytes": sizes["size"],
+                "streams": sizes.streams,
+                "refused": sizes.part,
+                **shares_in_words(sizes),
+            }
         )
+        note = "A response that was cut has fewer bytes than it would have had."
+        return Table(f"Refused under {self.rules}, by bytes of arguments", told, note)
 
     def upstream(self) -> Table:
         """Tolerated oddities that a provider or server could stop sending, and what to tell them."""
-        rows: list[list[Cell]] = []
-        for tolerance, advice in UPSTREAM.items():
-            for source, streams in self._tally.tolerances[tolerance].most_common():
-                if source.evidence != "controlled":
-                    rows.append([source.label, tolerance, streams, self._tally.streams[source], advice])
-        return Table(
-            "Tolerated, and worth reporting upstream",
-            ["source", "tolerance", "streams", "of", "what to report"],
-            rows,
-            note="Controlled streams are left out: nobody sent them.",
+        own = self.tolerances_df().query("evidence != 'controlled' and tolerance in @UPSTREAM")
+        counts = (
+            own.groupby(["tolerance", *_SENDER], observed=True, dropna=False)
+            .size()
+            .rename("times")
+            .reset_index()
         )
+        of = self._streams.groupby(_SENDER, observed=True, dropna=False).size().rename("of").reset_index()
+        told = counts.merge(of, on=_SENDER).sort_values(
+            ["tolerance", "times"],
+            key=lambda values: values.map([*UPSTREAM].index) if values.name == "tolerance" else -values,
+            kind="stable",
+        )
+        shown = pd.DataFrame(
+            {
+                "source": told.sender,
+                "tolerance": told.tolerance,
+                "streams": told.times,
+                "of": told.of,
+                "what to report": told.tolerance.map(UPSTREAM),
+            }
+        )
+        note = "Controlled streams are left out: nobody sent them."
+        return Table("Tolerated, and worth reporting upstream", shown, note)
 
     def conclusion(self) -> Conclusion:
         """What the batches show and what they do not."""
-        nulls = Counter(
-            {source.label: counts["id null"] for source, counts in self._tally.shapes.items()
-             if counts["id null"] and source.evidence != "controlled"}
-        )  # fmt: skip
-        said = ", ".join(f"{label} ({count} streams)" for label, count in nulls.most_common()) or "none"
-        strict, lenient = (
-            sum(self._tally.refused[evidence, "id null", name] for evidence in KIND_WORDS)
-            for name in ("reject-null", "keep-established")
+        nulls = self.shapes_df().query("shape == 'id null'")
+        senders = nulls.query("evidence != 'controlled'").sender.value_counts()
+        named = ", ".join(f"{sender} ({count} streams)" for sender, count in senders.items()) or "none"
+        refused = (
+            self.results_df().merge(nulls[_IDS], on=_IDS).query("outcome == 'rejected'").rules.value_counts()
+        )
+        strict, lenient = refused.get("reject-null", 0), refused.get("keep-established", 0)
+        counted = (
+            f"Of the streams with a null continuation, reject-null refuses {strict:,} and keep-established "
+            f"{lenient:,}."
         )
         return conclude(
-            shows=[
-                f"Sources that were seen sending null continuations: {said}.",
-                (
-                    "Of the streams with a null continuation, reject-null refuses "
-                    f"{strict} and keep-established {lenient}."
-                ),
-            ],
+            shows=[f"Sources that were seen sending null continuations: {named}.", counted],
             not_shown=[
                 "How often a provider sends a shape today: a batch is what somebody recorded, not a sample.",
-                (
-                    "Anything of a provider from controlled streams: they carry its name because they follow "
-                    "its shape."
-                ),
+                "Anything of a provider from controlled streams: they bear its name for following its shape.",
             ],
         )
 
-    def _count(self, stream: Stream) -> None:
-        result = stream.assemble(self._rules, diagnose=True)
-        if not result.counts["fragments"]:
-            self._tally.others += 1
-            return
-        show = self._names.show
-        source = Source(
-            stream.evidence,
-            show("provider", stream.provider),
-            show("server", stream.server),
-            show("model", stream.model),
+    @cached_property
+    def _sizes(self) -> pd.DataFrame:
+        labels = [_range(*bounds) for bounds in zip(SIZE_BOUNDS, [*SIZE_BOUNDS[1:], None], strict=True)]
+        chosen = self.results_df().query("rules == @self.rules and fragments > 0")
+        sized = chosen.assign(
+            size=pd.cut(
+                chosen.arguments_bytes.astype(float), [*SIZE_BOUNDS, float("inf")], right=False, labels=labels
+            ),
+            is_refused=chosen.outcome == "rejected",
+            evidence=chosen.evidence.astype(self._streams.evidence.dtype),
         )
-        tally, shapes = self._tally, observe(stream.body, stream.framing)
-        tally.streams[source] += 1
-        tally.shapes[source].update(shapes)
-        results = {name: stream.assemble(rules, diagnose=True) for name, rules in self._rule_sets.items()}
-        for shape in shapes:
-            tally.with_shape[stream.evidence, shape] += 1
-            for name, other in results.items():
-                tally.refused[stream.evidence, shape, name] += other.outcome == "rejected"
-        size = max(
-            number for number, low in enumerate(SIZE_BOUNDS) if result.counts["arguments_bytes"] >= low
-        )
-        tally.sizes[stream.evidence, size] += 1
-        tally.size_refused[stream.evidence, size] += result.outcome == "rejected"
-        for tolerance in result.tolerances:
-            tally.tolerances[tolerance][source] += 1
-
-    def _size_rows(self) -> list[SizeRow]:
-        rows = []
-        for evidence in KIND_WORDS:
-            for number, low in enumerate(SIZE_BOUNDS):
-                streams = self._tally.sizes[evidence, number]
-                if streams:
-                    refused = self._tally.size_refused[evidence, number]
-                    interval = acceptance_interval(refused, streams)
-                    rows.append(SizeRow(evidence, _range(number, low), streams, refused, *interval))
-        return rows
+        groups = sized.groupby(["evidence", "size"], observed=True).is_refused
+        return with_shares(groups.agg(part="sum", streams="size").reset_index())
 
 
 def open_shapes(parameters: SimpleNamespace) -> ProviderShapes:
-    """Count the batches named in ``parameters.batches`` under ``parameters.rules``; InputError for a bad
-    name."""
+    """Assemble the batches that ``parameters`` names under its rules and the shipped rule sets.
+
+    Raises InputError for a name that is no batch, and where none is named.
+    """
     named = [name.strip() for name in parameters.batches.split(",") if name.strip()]
     if not named:
         raise InputError("batches names no batch; give names or folders with commas between them")
     batches = [refuse_private(open_batch(name)) for name in named]
-    return ProviderShapes(batches, find_rules(parameters.rules))
+    rules = find_rules(parameters.rules)
+    frames = stream_frames(assembled(batches, {rules.name: rules, **SHIPPED}.values()))
+    shown = [shown_name(name, "your rule set") for name in {rules.name: rules, **SHIPPED}]
+    return ProviderShapes(frames, shown[0], shown)
 
 
-def _spread(counts: Iterable[Cell]) -> int:
-    numbers = [count for count in counts if isinstance(count, int)]
-    return max(numbers) - min(numbers)
+def _sender(provider: object, server: object, model: object) -> str:
+    """Provider and server in one text, the model where there is nothing else."""
+    named = [
+        str(name) for name in (provider, server) if pd.notna(name) and name not in ("kit synth", "local")
+    ]
+    return " / ".join(dict.fromkeys(named)) or (str(model) if pd.notna(model) else "unknown")
 
 
-def _range(number: int, low: int) -> str:
-    if number + 1 == len(SIZE_BOUNDS):
+def _range(low: int, bound: int | None) -> str:
+    if bound is None:
         return f"{low:,} and more"
-    high = SIZE_BOUNDS[number + 1] - 1
-    return f"{low:,}" if high == low else f"{low:,} to {high:,}"
+    return f"{low:,}" if bound - 1 == low else f"{low:,} to {bound - 1:,}"

@@ -1,248 +1,229 @@
-"""Which rejections moved between revisions: everything that notebook 04 shows, computed from recorded
-runs."""
+"""Which rejections moved between revisions: what notebook 04 shows, computed from recorded runs."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
+
 from fragmentlab.assembler import COMPOUND
 from fragmentlab.corpus.streams import EVIDENCE
-from fragmentlab.disclosure import for_html, for_terminal
-from fragmentlab.files import kit_folder
-from fragmentlab.qualification.comparing.comparison import (
-    Flip,
-    acceptance_interval,
-    category_of,
-    compare_runs,
-    state_of,
-)
+from fragmentlab.disclosure import for_terminal
+from fragmentlab.files import data_folder, kit_folder
+from fragmentlab.qualification.comparing.comparison import Flip, compare_runs
 from fragmentlab.qualification.comparing.expectations import Declared, load_expectations
-from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
+from fragmentlab.qualification.comparing.verdict import KINDS, Verdict, verdict_of
 from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED, move_of, place_of, summary
 from fragmentlab.qualification.note_facts import null_sentence
-from fragmentlab.qualification.runs.rows import Row
 from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs
-from fragmentlab.reports.show.figures import Figure
-from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, ResultDoesNotHold, conclude
-from fragmentlab.reports.show.runs_charts import (
-    Acceptance,
-    acceptance_figure,
-    category_figure,
-    category_styles,
-)
-from fragmentlab.reports.show.tables import Badge, Cell, Table
+from fragmentlab.reports import frames
+from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, Parts, ResultDoesNotHold, conclude
+from fragmentlab.reports.show.runs_charts import category_figure, category_styles
+from fragmentlab.reports.show.shares import share_figure, shares_in_words, with_shares
+from fragmentlab.reports.show.tables import Badge, Table
 
 LISTED_FLIPS = 40
 """Flips shown on the page; ``fragmentlab compare --junit`` writes all."""
-
-
-class Parts:
-    """Several things under each other, as the value of one cell."""
-
-    def __init__(self, *parts: Table | Figure | Callout | Lists) -> None:
-        self.parts = parts
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        bundles = [part._repr_mimebundle_() for part in self.parts]
-        return {kind: "\n".join(str(b[kind]) for b in bundles) for kind in ("text/html", "text/plain")}
+_TALLY_COLUMNS = ["by", "group", "streams", "base_accepted", "target_accepted", "lost", "gained", "p"]
+_FLIP_COLUMNS = list(Flip.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
 class Qualification:
-    """The runs of a folder, and the judgement of a target against a base."""
+    """The runs of a folder, and the verdict on a target against a base."""
 
     runs: Sequence[Run]
-    judgement: Verdict
+    judged: Verdict
     batches: Sequence[str]
+
+    def runs_df(self) -> pd.DataFrame:
+        """One row per run: ``fragmentlab.reports.frames.runs_df``."""
+        return frames.runs_df(self.runs)
+
+    def results_df(self) -> pd.DataFrame:
+        """One row per run and stream of the chosen batches: ``fragmentlab.reports.frames.results_df``."""
+        return self._results
+
+    def faults_df(self) -> pd.DataFrame:
+        """One row per run, stream and fault: ``fragmentlab.reports.frames.faults_df``."""
+        return self._chosen(frames.faults_df(self.runs))
+
+    def flips_df(self) -> pd.DataFrame:
+        """One row per stream whose state moved, or that a vector speaks against; undeclared ones first.
+
+        Columns: batch, stream, evidence, provider, the states ``base`` and ``target``, the ``kind`` of flip,
+        what a vector expected, event and fragment of the refusal, and whether the flip was ``declared``.
+        """
+        rows = [asdict(flip) | {"declared": declared} for flip, declared in self._flips]
+        frame = pd.DataFrame(rows, columns=[*_FLIP_COLUMNS, "declared"])
+        closed = {"evidence": pd.CategoricalDtype(EVIDENCE), "kind": pd.CategoricalDtype(KINDS)}
+        return frame.astype(closed | {"event": "Int64", "fragment": "Int64", "declared": "bool"})
+
+    def tallies_df(self) -> pd.DataFrame:
+        """One row per evidence, provider and category: acceptance in base and target, and the exact paired
+        test."""
+        compared = self.judged.comparison
+        groupings = ("evidence", "provider", "category")
+        rows = [asdict(tally) | {"by": by} for by in groupings for tally in compared.tallies(by)]
+        return pd.DataFrame(rows, columns=_TALLY_COLUMNS)
 
     def verdict(self) -> Callout:
         """The verdict and why, first on the page."""
-        judgement = self.judgement
-        base, target = judgement.comparison.base, judgement.comparison.target
+        base, target = self.judged.comparison.base, self.judged.comparison.target
         return Callout(
-            "bad" if judgement.is_regression else "ok",
-            f"{judgement.kind.capitalize()}: {target.title}, judged against {base.title}.",
+            "bad" if self.judged.is_regression else "ok",
+            f"{self.judged.kind.capitalize()}: {target.title}, judged against {base.title}.",
             [
-                f"{summary(judgement.comparison)}.",
-                *(f"{reason[0].upper()}{reason[1:]}." for reason in judgement.reasons()),
+                f"{summary(self.judged.comparison)}.",
+                *(f"{reason[0].upper()}{reason[1:]}." for reason in self.judged.reasons()),
                 *_whose(base, target),
             ],
         )
 
     def recorded(self) -> Table:
         """Every run of the folder, in the order of its ledger."""
-        rows = [
-            (
-                run.title,
-                run.header["started"][:10],
-                ", ".join(sorted(run.header["evidence"])),
-                run.header["counts"]["streams"],
-                *(
-                    run.header["counts"].get(outcome, 0)
-                    for outcome in ("accepted", "rejected", "no_calls", "failed")
-                ),
-            )
-            for run in self.runs
-        ]
-        columns = ("run", "made on", "evidence", "streams", "accepted", "rejected", "no calls", "failed")
-        return Table("Recorded runs", columns, rows, "A run that is called a reconstruction is not history.")
+        runs = self.runs_df()
+        told = pd.DataFrame(
+            {
+                "run": runs.run.map(self._titles),
+                "made on": runs.started.dt.strftime("%Y-%m-%d"),
+                "evidence": [", ".join(sorted(run.header["evidence"])) for run in self.runs],
+                **{name.replace("_", " "): runs[name] for name in
+                   ("streams", "accepted", "rejected", "no_calls", "failed")},
+            }
+        )  # fmt: skip
+        return Table("Recorded runs", told, "A run that is called a reconstruction is not history.")
 
     def panel(self, kind: str) -> Parts:
         """Categories across runs for one kind of evidence, and how often it met a null continuation."""
-        counts = {run.title: self._categories(run, kind) for run in self.runs if self._rows(run, kind)}
-        sentences = [f"{run.title}: {self._nulls(run, kind)}" for run in self.runs if self._rows(run, kind)]
-        if not counts:
+        rows = self._results.query("evidence == @kind")
+        runs = rows.run.unique()
+        if not len(runs):
             return Parts(Callout("plain", null_sentence(kind, 0, 0, 0, 0)))
-        note = Lists([("Null continuations met", sentences)])
-        return Parts(category_figure(kind, counts, self._styles), self._category_table(kind, counts), note)
+        counts = pd.crosstab(rows.category.astype(str), rows.run).reindex(columns=runs, fill_value=0)
+        counts = counts.loc[counts.sum(axis=1).sort_values(ascending=False, kind="stable").index]
+        counts.columns = counts.columns.map(self._titles)
+        table = counts.rename_axis(index="category", columns=None).reset_index()
+        sentences = [f"{self._titles[run]}: {self._nulls(run, kind)}" for run in runs]
+        return Parts(
+            category_figure(kind, counts, category_styles(self._results.category.dropna())),
+            Table(f"Refused streams by category, {kind} evidence", table),
+            Lists([("Null continuations met", sentences)]),
+        )
 
     def acceptance(self) -> Parts:
         """Acceptance of each run by kind of evidence, with its interval."""
-        rows = [
-            _acceptance(f"{run.revision}, {kind}", [row["outcome"] for row in self._rows(run, kind)])
-            for kind in EVIDENCE
-            for run in self.runs
-            if self._rows(run, kind)
-        ]
-        table = [
-            (r.label, r.streams, r.accepted, f"{r.share:.1%}", f"{r.low:.1%} to {r.high:.1%}") for r in rows
-        ]
-        columns = ("run and evidence", "streams", "accepted", "share", "95 % interval")
-        return Parts(acceptance_figure(rows), Table("The same in numbers", columns, table))
+        counts = (
+            self._results.assign(is_accepted=self._results.outcome == "accepted")
+            .groupby(["evidence", "run", "revision"], observed=True, sort=False)
+            .is_accepted.agg(part="sum", streams="size")
+            .reset_index()
+            .sort_values("evidence", key=lambda kinds: kinds.map(EVIDENCE.index).astype(int), kind="stable")
+        )
+        shares = with_shares(counts.assign(label=counts.revision + ", " + counts.evidence.astype(str)))
+        told = pd.DataFrame(
+            {
+                "run and evidence": shares.label,
+                "streams": shares.streams,
+                "accepted": shares.part,
+                **shares_in_words(shares),
+            }
+        )
+        return Parts(
+            share_figure(shares, "accepted", "Acceptance by run and kind of evidence"),
+            Table("The same in numbers", told),
+        )
 
     def moves(self) -> Table:
         """How many streams moved from which state to which."""
-        rows = [(before, after, n) for (before, after), n in self.judgement.comparison.moves.most_common()]
-        return Table("Moves between base and target", ("from", "to", "streams"), rows)
+        moved = self.flips_df().query("not standing").groupby(["base", "target"]).size()
+        told = moved.sort_values(ascending=False, kind="stable").reset_index()
+        told.columns = ["from", "to", "streams"]
+        return Table("Moves between base and target", told)
 
     def tallies(self) -> Table:
         """Acceptance by evidence, provider and category, with the exact paired test."""
-        rows = [
-            (
-                f"{by}: {t.group}",
-                t.streams,
-                t.base_accepted,
-                t.target_accepted,
-                t.lost,
-                t.gained,
-                f"{t.p:.2g}",
-            )
-            for by in ("evidence", "provider", "category")
-            for t in self.judgement.comparison.tallies(by)
-            if t.lost or t.gained
-        ]
-        columns = ("group", "streams", "base", "target", "lost", "gained", "p")
+        moved = self.tallies_df().query("lost > 0 or gained > 0")
+        told = pd.DataFrame(
+            {
+                "group": moved.by + ": " + moved.group,
+                "streams": moved.streams,
+                "base": moved.base_accepted,
+                "target": moved.target_accepted,
+                "lost": moved.lost,
+                "gained": moved.gained,
+                "p": moved.p.map("{:.2g}".format),
+            }
+        )
         note = "p is McNemar's exact test: how likely so uneven a split is if neither direction is favoured."
-        return Table("Acceptance, where it moved", columns, rows, note)
+        return Table("Acceptance, where it moved", told, note)
 
-    def flips(self) -> FlipRows:
-        """The rows behind the moves, those that fail first."""
-        return FlipRows(self.judgement)
+    def flips(self) -> Table:
+        """The streams behind the moves, those that fail first, and how each can be looked at."""
+        left = len(self._flips) - LISTED_FLIPS
+        rows = [
+            [place_of(flip), flip.evidence, move_of(flip), flip.kind,
+             Badge("declared", "ok") if declared else Badge("fails", "bad"), _how_to_look(flip)]
+            for flip, declared in self._flips[:LISTED_FLIPS]
+        ]  # fmt: skip
+        columns = ["stream", "evidence", "move", "kind", "judged", "look at it with"]
+        note = f"{left} more; `fragmentlab compare --junit` writes all." if left > 0 else ""
+        return Table("Streams that moved", pd.DataFrame(rows, columns=columns), note)
 
     def require(self, fail_on_regression: bool) -> Callout:
         """Fail the notebook on a regression, unless told otherwise."""
-        if self.judgement.is_regression and fail_on_regression:
-            raise ResultDoesNotHold("; ".join(self.judgement.reasons()))
-        said = (
+        if self.judged.is_regression and fail_on_regression:
+            raise ResultDoesNotHold("; ".join(self.judged.reasons()))
+        found = (
             "a regression, which this run was told not to fail on"
-            if self.judgement.is_regression
+            if self.judged.is_regression
             else "no regression"
         )
-        return Callout("plain", f"The comparison found {said}.")
+        return Callout("plain", f"The comparison found {found}.")
 
     def conclusion(self) -> Conclusion:
         """What the runs show and what they do not."""
         kinds = {kind for run in self.runs for kind in run.header["evidence"]}
-        compound = sum(self._categories(run, "imported")[COMPOUND] for run in self.runs)
-        not_shown = [
-            *(
-                []
-                if "live" in kinds
-                else ["What a live server sends: captured streams are recordings, replayed."]
-            ),
-            *([] if "imported" in kinds else ["What failed in production: no gateway's log was imported."]),
-            "How often providers send any shape: controlled streams were chosen by us.",
-        ]
-        if compound:
+        not_shown = ["How often providers send any shape: controlled streams were chosen by us."]
+        if "imported" not in kinds:
+            not_shown.insert(0, "What failed in production: no gateway's log was imported.")
+        if "live" not in kinds:
+            not_shown.insert(0, "What a live server sends: captured streams are recordings, replayed.")
+        if compound := len(self._results.query("evidence == 'imported' and category == @COMPOUND")):
             not_shown.append(
                 f"Why {compound} imported refusals happened: {COMPOUND} does not tell which rule was broken."
             )
-        shows = [f"Verdict: {self.judgement.kind}. {summary(self.judgement.comparison)}."]
-        target = self.judgement.comparison.target
-        met = [kind for kind in EVIDENCE if self._rows(target, kind)]
-        shows += [f"{target.title}: {self._nulls(target, kind)}" for kind in met]
+        shows = [f"Verdict: {self.judged.kind}. {summary(self.judged.comparison)}."]
+        target = self.judged.comparison.target
+        met = set(self._results.query("run == @target.id").evidence)
+        shows += [f"{target.title}: {self._nulls(target.id, kind)}" for kind in EVIDENCE if kind in met]
         return conclude(shows=shows, not_shown=not_shown)
 
     @cached_property
-    def _styles(self) -> dict[str, int]:
-        return category_styles([self._categories(run, kind) for run in self.runs for kind in EVIDENCE])
+    def _results(self) -> pd.DataFrame:
+        return self._chosen(frames.results_df(self.runs))
 
     @cached_property
-    def _all_rows(self) -> dict[str, list[Row]]:
-        wanted = set(self.batches)
-        return {
-            run.id: [row for row in run.results.to_pylist() if not wanted or row["batch"] in wanted]
-            for run in self.runs
-        }
+    def _titles(self) -> dict[str, str]:
+        return {run.id: run.title for run in self.runs}
 
-    def _rows(self, run: Run, kind: str) -> list[Row]:
-        return [row for row in self._all_rows[run.id] if row["evidence"] == kind]
+    @cached_property
+    def _flips(self) -> list[tuple[Flip, bool]]:
+        declared = [each.flip for each in self.judged.judged if each.declaration]
+        return [(flip, False) for flip in self.judged.undeclared] + [(flip, True) for flip in declared]
 
-    def _categories(self, run: Run, kind: str) -> Counter[str]:
-        return Counter(filter(None, (category_of(state_of(row)) for row in self._rows(run, kind))))
+    def _chosen(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return frame[frame.batch.isin(self.batches)] if self.batches else frame
 
-    def _nulls(self, run: Run, kind: str) -> str:
-        rows = self._rows(run, kind)
-        met = [row for row in rows if row["null_continuations"]]
-        total = sum(row["null_continuations"] for row in met)
-        return null_sentence(
-            kind, len(rows), total, len(met), sum(row["outcome"] == "accepted" for row in met)
-        )
-
-    def _category_table(self, kind: str, counts: dict[str, Counter[str]]) -> Table:
-        total = sum(counts.values(), Counter[str]())
-        rows: list[list[Cell]] = [
-            [name, *(own[name] for own in counts.values())] for name, _ in total.most_common()
-        ]
-        return Table(f"Refused streams by category, {kind} evidence", ("category", *counts), rows)
-
-
-class FlipRows:
-    """The flips as rows, each linked to how its stream can be looked at; at most LISTED_FLIPS."""
-
-    def __init__(self, judgement: Verdict) -> None:
-        declared = [judged for judged in judgement.judged if judged.declaration]
-        self._rows = [(flip, "fails") for flip in judgement.undeclared]
-        self._rows += [(judged.flip, "declared") for judged in declared]
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/html": self._to_html(), "text/plain": self._table().to_text()}
-
-    def _table(self) -> Table:
-        left = len(self._rows) - LISTED_FLIPS
-        note = f"{left} more; `fragmentlab compare --junit` writes all." if left > 0 else ""
-        rows = [
-            (place_of(flip), flip.evidence, move_of(flip), Badge(flip.kind, "plain"), _mark(judged))
-            for flip, judged in self._rows[:LISTED_FLIPS]
-        ]
-        return Table("Streams that moved", ("stream", "evidence", "move", "kind", "judged"), rows, note)
-
-    def _to_html(self) -> str:
-        table = self._table().to_html()
-        for number, (flip, _) in enumerate(self._rows[:LISTED_FLIPS], 1):
-            text = for_html(place_of(flip))
-            table = table.replace(f">{text}</th>", f'><a href="#flip-{number}">{text}</a></th>', 1)
-        items = "".join(
-            f'<li id="flip-{number}"><code>{for_html(_how_to_look(flip))}</code></li>'
-            for number, (flip, _) in enumerate(self._rows[:LISTED_FLIPS], 1)
-        )
-        how = f'<p class="fl-listtitle">How to look at each</p><ol>{items}</ol>' if items else ""
-        return table + how
+    def _nulls(self, run: str, kind: str) -> str:
+        rows = self._results.query("run == @run and evidence == @kind")
+        met = rows[rows.null_continuations.fillna(0) > 0]
+        accepted = int((met.outcome == "accepted").sum())
+        return null_sentence(kind, len(rows), int(met.null_continuations.sum()), len(met), accepted)
 
 
 def open_qualification(p: SimpleNamespace) -> Qualification:
@@ -250,18 +231,18 @@ def open_qualification(p: SimpleNamespace) -> Qualification:
 
     Raises InputError for runs, batches or expectations that cannot be used.
     """
-    folder, committed = _resolved(p.runs), kit_folder() / "data" / "runs"
+    folder = _resolved(p.runs)
     batches = [name.strip() for name in p.batches.split(",") if name.strip()]
-    base, target = (find_run(name, [folder, committed]) for name in (p.base, p.target))
+    base, target = (find_run(name, [folder, data_folder("runs")]) for name in (p.base, p.target))
     declared = load_expectations(_resolved(p.expectations)) if p.expectations else Declared()
     recorded = list_runs(folder)
     others = [run for run in (base, target) if run.id not in {known.id for known in recorded}]
-    judgement = verdict_of(compare_runs(base, target, batches), declared)
-    return Qualification([*others, *recorded], judgement, batches)
+    verdict = verdict_of(compare_runs(base, target, batches), declared)
+    return Qualification([*others, *recorded], verdict, batches)
 
 
 def _resolved(option: str) -> Path:
-    """A path as given, or else within the checkout: a notebook may be run from anywhere."""
+    """A path as given, or else within the kit: a notebook may be run from anywhere."""
     path = Path(option)
     return path if path.exists() or path.is_absolute() else kit_folder() / path
 
@@ -274,16 +255,6 @@ def _whose(base: Run, target: Run) -> list[str]:
     return ["The base is the kit's assembler, not an earlier revision of the target."] if kit[0] else []
 
 
-def _acceptance(label: str, outcomes: Sequence[str]) -> Acceptance:
-    accepted = outcomes.count("accepted")
-    return Acceptance(label, len(outcomes), accepted, *acceptance_interval(accepted, len(outcomes)))
-
-
-def _mark(judged: str) -> Badge:
-    return Badge(judged, "bad" if judged == "fails" else "ok")
-
-
 def _how_to_look(flip: Flip) -> str:
-    if flip.batch.startswith("vectors/"):
-        return for_terminal(f"fragmentlab vectors data/{flip.batch}.json  # {flip.stream}")
-    return for_terminal(f"fragmentlab report --only 01 -p batch={flip.batch} -p stream={flip.stream}")
+    batch = f"-p batch={flip.batch} " if not flip.batch.startswith("vectors/") else ""
+    return for_terminal(f"fragmentlab report --only 01 {batch}-p stream={flip.stream}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,15 +34,16 @@ class Tags(HTMLParser):
 @given(caption=HOSTILE, column=HOSTILE, cell=HOSTILE, note=HOSTILE)
 def test_table_text_makes_no_markup(caption, column, cell, note):
     """Whatever the texts hold, the table has the tags of an empty-handed one and no control character."""
-    bundle = Table(caption, [column, "b"], [[cell, Badge(cell, "bad")]], note=note or "n")._repr_mimebundle_()
-    plain = Table("c", ["a", "b"], [["x", Badge("x", "bad")]], note="n")._repr_mimebundle_()
+    frame = pd.DataFrame([[cell, Badge(cell, "bad")]], columns=[column, "b"])
+    bundle = Table(caption, frame, note=note or "n")._repr_mimebundle_()
+    plain = Table("c", pd.DataFrame({"a": ["x"], "b": [Badge("x", "bad")]}), note="n")._repr_mimebundle_()
     assert Tags(bundle["text/html"]).tags == Tags(plain["text/html"]).tags
     assert not {"\x1b", "\u202e"} & set(bundle["text/html"] + bundle["text/plain"])
 
 
 def test_table_has_caption_and_headers():
     """Assistive technology finds a caption, column and row headers and a region that scrolls by keyboard."""
-    html = Table("Things", ["name", "count"], [["a", 1234]]).to_html()
+    html = Table("Things", pd.DataFrame({"name": ["a"], "count": [1234]})).to_html()
     attributes = Tags(html).attributes
     assert "<caption>Things</caption>" in html and "1,234" in html
     assert [a["scope"] for a in attributes if "scope" in a] == ["col", "col", "row"]
@@ -49,7 +52,8 @@ def test_table_has_caption_and_headers():
 
 def test_table_as_text_is_aligned():
     """In a terminal the same table is aligned text."""
-    table = Table("Things", ["name", "n"], [["a", 5], ["long", 1234], ["none", None]])
+    counts = pd.array([5, 1234, None], dtype="Int64")
+    table = Table("Things", pd.DataFrame({"name": ["a", "long", "none"], "n": counts}))
     assert table.to_text().splitlines() == [
         "Things", "name      n", "----  -----", "a         5", "long  1,234", "none      –",
     ]  # fmt: skip
@@ -57,8 +61,27 @@ def test_table_as_text_is_aligned():
 
 def test_long_tables_say_what_they_leave_out():
     """A table is never cut silently, and an empty one says so."""
-    assert "25 more rows are not shown." in Table("T", ["a"], [[i] for i in range(ROW_LIMIT + 25)]).to_text()
-    assert Table("T", ["a"], []).to_text().endswith("None.")
+    table = Table("T", pd.DataFrame({"a": range(ROW_LIMIT + 25)}))
+    assert "25 more rows are not shown." in table.to_text() and len(table.frame) == ROW_LIMIT + 25
+    assert Table("T", pd.DataFrame(columns=["a"])).to_text().endswith("None.")
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (pd.array([True, None], dtype="boolean"), ["yes", "–"]),
+        (pd.array(["a", None], dtype="str"), ["a", "–"]),
+        (pd.Categorical(["a", None]), ["a", "–"]),
+        (np.array([1234, 5], dtype="int64"), ["1,234", "5"]),
+        (np.array([0.12345, np.nan]), ["0.123", "–"]),
+        ([Badge("x", "ok"), None], ["✓ x", "–"]),
+    ],
+    ids=["boolean", "str", "category", "int64", "float64", "badge"],
+)
+def test_every_dtype_is_shown(values, shown):
+    """Values of each dtype are shown alike, and what is missing is a dash whatever pandas calls it."""
+    lines = Table("T", pd.DataFrame({"a": values})).to_text().splitlines()[3:]
+    assert [line.strip() for line in lines] == shown
 
 
 def test_badges_have_a_second_cue():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fragmentlab.disclosure import for_terminal, shown_name
+from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 from fragmentlab.files import kit_folder
 
@@ -88,11 +88,6 @@ def code_cells(notebook: dict[str, Any], tag: str) -> Iterator[str]:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code" and tag in cell["metadata"].get("tags", []):
             yield "".join(cell["source"])
-
-
-def shown_rules(name: str) -> str:
-    """A rule set's name where the kit ships it; someone's own name may say too much."""
-    return shown_name(name, "your rule set")
 
 
 def _described(path: Path) -> Notebook:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from fragmentlab.disclosure import for_html, for_terminal
 from fragmentlab.reports.frame.sanitize import FOOTER_TYPE
@@ -49,6 +50,31 @@ class Lists:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
         return {"text/html": self.to_html(), "text/plain": self.to_text()}
+
+
+class Verbatim:
+    """Text as it is, to be copied: the content of a file that may be passed on."""
+
+    def __init__(self, label: str, text: str) -> None:
+        self.label, self.text = label, text
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        label, text = for_html(self.label), for_html(self.text)
+        return {
+            "text/html": f'<pre tabindex="0" aria-label="{label}">{text}</pre>',
+            "text/plain": "\n".join(map(for_terminal, self.text.split("\n"))),
+        }
+
+
+class Parts:
+    """Several things under each other, as the value of one cell."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        bundles = [part._repr_mimebundle_() for part in self.parts]
+        return {kind: "\n".join(str(each[kind]) for each in bundles) for kind in ("text/html", "text/plain")}
 
 
 class Conclusion(Lists):

@@ -1,15 +1,17 @@
-"""Figures of a rule table: the decision flow and the heat map, drawn from the table and the rows alone."""
+"""A rule table as frames and figures: the decision flow, and the cells that streams meet."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log1p
 from typing import TYPE_CHECKING
 
-from fragmentlab.assembler import COLUMNS, IDENTITIES, IMPOSSIBLE, RuleSet
+import pandas as pd
+
+from fragmentlab.assembler import CELLS, COLUMNS, IDENTITIES, IMPOSSIBLE, RuleSet
 from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import Figure, Theme
+from fragmentlab.reports.show.tables import Badge
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,31 +32,45 @@ _AFTERWARDS = (
     "What is kept or set goes on: name and arguments are accumulated, the finished proposal is validated, "
     "the host authorizes. One refusal refuses the whole response."
 )
-Group = tuple[str, str, list[str]]
-"""(identity, action, columns)."""
+_ACTIONS = {"keep": 0, "set": 1}
 
 
-def grouped(rules: RuleSet) -> list[Group]:
-    """The table's cells grouped by identity and action, in the table's order."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for identity in IDENTITIES:
-        for column in COLUMNS:
-            if (identity, column) not in IMPOSSIBLE:
-                groups.setdefault((identity, rules.action(identity, column)), []).append(column)
-    order = {"keep": 0, "set": 1}
-    keys = sorted(groups, key=lambda key: (IDENTITIES.index(key[0]), order.get(key[1], 2)))
-    return [(identity, action, groups[identity, action]) for identity, action in keys]
+def cells_df(rules: RuleSet) -> pd.DataFrame:
+    """Return one row per cell that a fragment can reach: ``identity``, ``column`` and ``action``."""
+    frame = pd.DataFrame(
+        [(identity, column, rules.action(identity, column)) for identity, column in CELLS],
+        columns=["identity", "column", "action"],
+    )
+    return frame.astype({"identity": pd.CategoricalDtype(IDENTITIES), "column": pd.CategoricalDtype(COLUMNS)})
 
 
-def said(columns: Sequence[str]) -> str:
+def grouped(cells: pd.DataFrame) -> pd.DataFrame:
+    """Join the cells of one identity and action: ``says`` is what fragments say there, in words."""
+    ordered = cells.sort_values(["identity", "column"])
+    groups = ordered.groupby(["identity", "action"], observed=True, sort=False).column.agg(in_words)
+    rows = groups.rename("says").reset_index()
+    return rows.sort_values(
+        ["identity", "action"],
+        key=lambda values: values.map(_ACTIONS).fillna(2) if values.name == "action" else values.cat.codes,
+        kind="stable",
+        ignore_index=True,
+    )
+
+
+def in_words(columns: Iterable[str]) -> str:
     """What a fragment says, in words."""
     return ", ".join(SAYS[column] for column in columns)
 
 
+def action_badge(action: str) -> Badge:
+    """An action as a mark with its word or category."""
+    return Badge(action, "ok") if action in _ACTIONS else Badge(action.removeprefix("reject:"), "bad")
+
+
 def flow_figure(rules: RuleSet, shown_name: str) -> Figure:
     """From a fragment to the host's authorization, a lane for each identity, grouped by action."""
-    groups = grouped(rules)
-    told = [f"{identity}: {said(columns)} {_verb(action)}" for identity, action, columns in groups]
+    groups = [(str(row.identity), row.action, row.says) for row in grouped(cells_df(rules)).itertuples()]
+    told = [f"{identity}: {says} {_verb(action)}" for identity, action, says in groups]
     return Figure(
         lambda axes, theme: _draw_flow(axes, theme, groups),
         alt=f"Locate the fragment's index, inspect its identity. {'; '.join(told)}. {_AFTERWARDS}",
@@ -63,15 +79,17 @@ def flow_figure(rules: RuleSet, shown_name: str) -> Figure:
     )
 
 
-def heat_map(met: Mapping[str, Counter[tuple[str, str]]]) -> Figure:
-    """Fragments counted by identity and by what they say, one panel a kind of evidence."""
-    exercised = {evidence: sum(1 for count in cells.values() if count) for evidence, cells in met.items()}
-    told = [f"{evidence}: {count} of 25 cells met" for evidence, count in exercised.items()]
+def met_figure(met: Mapping[str, pd.DataFrame]) -> Figure:
+    """Fragments counted by identity (rows) and what they say (columns), a panel for each kind of evidence."""
+    told = [
+        f"{evidence}: {(counts > 0).sum().sum()} of {len(CELLS)} cells met"
+        for evidence, counts in met.items()
+    ]
     return Figure(
-        lambda axes, theme: _draw_heat(axes, theme, met),
+        lambda axes, theme: _draw_met(axes, theme, met),
         alt="Fragments by known identity and by what they say of the ID. " + "; ".join(told) + ".",
         caption="Transitions that the streams exercise. Darker is more; a dash cannot occur.",
-        size=(9.0, 0.8 + sum(1.35 if any(cells.values()) else 0.3 for cells in met.values())),
+        size=(9.0, 0.8 + sum(1.35 if counts.to_numpy().any() else 0.3 for counts in met.values())),
     )
 
 
@@ -81,7 +99,7 @@ def _verb(action: str) -> str:
     return f"is refused as {action.removeprefix('reject:')}"
 
 
-def _draw_flow(axes: Axes, theme: Theme, groups: Sequence[Group]) -> None:
+def _draw_flow(axes: Axes, theme: Theme, groups: Sequence[tuple[str, str, str]]) -> None:
     height = len(groups)
     axes.set_xlim(0, 100)
     axes.set_ylim(height + 0.3, -1.75)
@@ -105,8 +123,8 @@ def _draw_flow(axes: Axes, theme: Theme, groups: Sequence[Group]) -> None:
         _arrow(axes, theme, (11, middle), (13, centre))
         _box(axes, theme, 13, centre, 12.5, len(places) - 0.2, identity)
         axes.axhline(places[-1] + 0.5, 0.13, 0.73, color=theme.line, lw=0.6)
-    for place, (_, action, columns) in enumerate(groups):
-        _draw_group(axes, theme, place, said(columns), action, middle)
+    for place, (_, action, says) in enumerate(groups):
+        _draw_group(axes, theme, place, says, action, middle)
 
 
 def _draw_group(axes: Axes, theme: Theme, place: int, says: str, action: str, middle: float) -> None:
@@ -138,44 +156,34 @@ def _arrow(axes: Axes, theme: Theme, start: tuple[float, float], end: tuple[floa
     axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": theme.soft, "lw": 0.9})
 
 
-def _draw_heat(axes: Axes, theme: Theme, met: Mapping[str, Counter[tuple[str, str]]]) -> None:
+def _draw_met(axes: Axes, theme: Theme, met: Mapping[str, pd.DataFrame]) -> None:
     from matplotlib.patches import Rectangle
 
-    most = max((count for cells in met.values() for count in cells.values()), default=1) or 1
-    labels: list[str] = []
-    ticks: list[float] = []
+    most = max([1, *(counts.to_numpy().max() for counts in met.values())])
+    ticks: dict[float, str] = {}
     top = 0.0
-    for evidence, cells in met.items():
-        total = sum(cells.values())
+    for evidence, counts in met.items():
+        total = counts.to_numpy().sum()
         heading = f"{evidence}: {total:,} fragments" if total else f"{evidence}: none"
         axes.text(-0.5, top - 0.68, for_figure(heading), fontweight="bold", va="center")
         if not total:
             top += 0.9
             continue
         for row, identity in enumerate(IDENTITIES):
-            ticks.append(top + row)
-            labels.append(identity)
+            ticks[top + row] = identity
             for place, column in enumerate(COLUMNS):
-                count = cells[identity, column]
-                corner = (place - 0.5, top + row - 0.5)
-                impossible = (identity, column) in IMPOSSIBLE
+                count, corner = counts.at[identity, column], (place - 0.5, top + row - 0.5)
+                text, colour = "–" if (identity, column) in IMPOSSIBLE else f"{count:,}", theme.soft
                 axes.add_patch(Rectangle(corner, 1, 1, fc="none", ec=theme.line))
                 if count:
                     strength = 0.12 + 0.75 * log1p(count) / log1p(most)
                     axes.add_patch(Rectangle(corner, 1, 1, fc=theme.keep, alpha=strength, ec="none"))
-                    _count(axes, theme, place, top + row, count, strength)
-                else:
-                    none = "–" if impossible else "0"
-                    axes.text(place, top + row, none, ha="center", va="center", color=theme.soft, fontsize=8)
+                    colour = theme.sheet if strength > 0.5 else theme.ink
+                axes.text(place, top + row, text, ha="center", va="center", color=colour, fontsize=8.5)
         top += len(IDENTITIES) + 1.1
     axes.set_xlim(-0.5, len(COLUMNS) - 0.5)
     axes.set_ylim(top - 1.1, -1.2)
-    axes.set_yticks(ticks, labels)
+    axes.set_yticks(list(ticks), list(ticks.values()))
     axes.set_xticks(range(len(COLUMNS)), [for_figure(SAYS[column]) for column in COLUMNS])
     axes.tick_params(length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
-
-
-def _count(axes: Axes, theme: Theme, x: float, y: float, count: int, strength: float) -> None:
-    colour = theme.sheet if strength > 0.5 else theme.ink
-    axes.text(x, y, f"{count:,}", ha="center", va="center", color=colour, fontsize=8.5)

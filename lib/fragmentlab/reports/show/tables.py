@@ -1,11 +1,12 @@
-"""Accessible tables for notebooks: HTML with caption and headers, the same as aligned text for terminals
-and tests."""
+"""Tables for notebooks, made from DataFrames: accessible HTML, and the same as aligned text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import pandas as pd
 
 from fragmentlab.disclosure import for_html, for_terminal
 
@@ -28,28 +29,41 @@ class Badge:
 Cell = str | int | float | Badge | None
 
 
-class Table:
-    """Rows under named columns; every cell is escaped, ``None`` is shown as a dash, numbers are aligned
-    right.
+def badges(holds: Iterable[bool], yes: str | Iterable[str], no: str | Iterable[str]) -> list[Badge]:
+    """Return a badge for each truth; ``yes`` and ``no`` are one text, or one per row."""
+    truths = list(holds)
+    good, bad = ([text] * len(truths) if isinstance(text, str) else list(text) for text in (yes, no))
+    return [Badge(good[row], "ok") if truth else Badge(bad[row], "bad") for row, truth in enumerate(truths)]
 
-    At most ``ROW_LIMIT`` rows are shown; a last line then says how many were left out.
+
+class Table:
+    """A DataFrame under a caption; its labels head the columns, its index is not shown.
+
+    Every cell is escaped, a missing one is a dash, numbers are aligned right. At most ``ROW_LIMIT`` rows are
+    shown; a last line then says how many were left out. ``frame`` is the whole DataFrame.
+
+    >>> print(Table("Calls", pd.DataFrame({"tool": ["look_up"], "bytes": [1234]})).to_text())
+    Calls
+    tool     bytes
+    -------  -----
+    look_up  1,234
     """
 
-    def __init__(
-        self, caption: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], note: str = ""
-    ) -> None:
-        self.caption, self.columns, self.note = caption, list(columns), note
-        self.rows = [list(row) for row in rows]
+    def __init__(self, caption: str, frame: pd.DataFrame, note: str = "") -> None:
+        self.caption, self.frame, self.note = caption, frame, note
+        shown = frame.head(ROW_LIMIT).astype(object).itertuples(index=False, name=None)
+        self._rows = [[None if pd.isna(cell) else cell for cell in row] for row in shown]
+        self._heads = [str(label) for label in frame.columns]
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/html": self.to_html(), "text/plain": self.to_text()}
 
     def to_text(self) -> str:
         """Aligned text: caption, header, rule, rows."""
-        rows: list[Sequence[Cell]] = [self.columns, *self._shown()]
+        rows: list[Sequence[Cell]] = [self._heads, *self._rows]
         lines = [[for_terminal(_text(cell)) for cell in row] for row in rows]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
-        numeric = [self._is_numeric(i) for i in range(len(self.columns))]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        numeric = self._numeric()
         aligned = [
             "  ".join(
                 cell.rjust(width) if right else cell.ljust(width)
@@ -63,10 +77,10 @@ class Table:
 
     def to_html(self) -> str:
         """A captioned HTML table inside a focusable region that scrolls on narrow screens."""
-        numeric = [' class="fl-num"' if self._is_numeric(i) else "" for i in range(len(self.columns))]
-        titles = zip(self.columns, numeric, strict=True)
+        numeric = [' class="fl-num"' if right else "" for right in self._numeric()]
+        titles = zip(self._heads, numeric, strict=True)
         head = "".join(f'<th scope="col"{attribute}>{for_html(title)}</th>' for title, attribute in titles)
-        body = "".join(_html_row(row, numeric) for row in self._shown())
+        body = "".join(_html_row(row, numeric) for row in self._rows)
         notes = "".join(f'<p class="fl-note">{for_html(line)}</p>' for line in self._notes())
         caption = for_html(self.caption)
         return (
@@ -75,19 +89,14 @@ class Table:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{notes}"
         )
 
-    def _shown(self) -> list[list[Cell]]:
-        return self.rows[:ROW_LIMIT]
-
     def _notes(self) -> list[str]:
-        left_out = len(self.rows) - ROW_LIMIT
+        left_out = len(self.frame) - ROW_LIMIT
         more = [f"{left_out} more rows are not shown."] if left_out > 0 else []
-        return [*([] if self.rows else ["None."]), *more, *([self.note] if self.note else [])]
+        return [*([] if self._rows else ["None."]), *more, *([self.note] if self.note else [])]
 
-    def _is_numeric(self, column: int) -> bool:
-        cells = [row[column] for row in self.rows if row[column] is not None]
-        return bool(cells) and all(
-            isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in cells
-        )
+    def _numeric(self) -> list[bool]:
+        columns = ([row[i] for row in self._rows if row[i] is not None] for i in range(len(self._heads)))
+        return [bool(cells) and all(type(cell) in (int, float) for cell in cells) for cells in columns]
 
 
 def _text(cell: Cell) -> str:

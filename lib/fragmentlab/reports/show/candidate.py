@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+import pandas as pd
 
 from fragmentlab.assembler import DEFAULT_RULES
 from fragmentlab.qualification.candidates.assessment import Assessment
-from fragmentlab.qualification.candidates.bench import BenchRow
 from fragmentlab.qualification.candidates.modelcheck import CHECKED_INVARIANTS
-from fragmentlab.reports.rule_names import EVIDENCE, action_cell, shown_rules, shown_stream, smallest
 from fragmentlab.reports.show.prose import Callout
-from fragmentlab.reports.show.rule_figures import SAYS
-from fragmentlab.reports.show.tables import Cell, Table
+from fragmentlab.reports.show.rule_figures import SAYS, action_badge
+from fragmentlab.reports.show.tables import Table
+
+REPLAYED = ("controlled", "captured", "live")
+"""Kinds of evidence that a stream on the bench can have."""
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """The assessment of one candidate, as tables and sentences."""
+class CandidateTables:
+    """The assessment of one candidate, as tables and sentences.
+
+    ``name`` is how the candidate may be called; ``streams`` is ``Bench.streams_df``.
+    """
 
     assessment: Assessment
+    name: str
+    streams: pd.DataFrame
+
+    def cells_df(self) -> pd.DataFrame:
+        """One row per cell that differs: actions ``before`` and ``after``, fragments ``met`` by kind of
+        evidence, ``calls`` that meet it and ``calls_with_other_ids``."""
+        rows = [
+            {**asdict(cell), "met": None} | {kind: cell.met[kind] for kind in REPLAYED}
+            for cell in self.assessment.cells
+        ]
+        columns = ["identity", "column", "before", "after", *REPLAYED, "calls", "calls_with_other_ids"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def departures_df(self) -> pd.DataFrame:
+        """One row per stream that fares otherwise: ``direction``, category ``before`` and ``after`` (missing
+        where accepted), and the columns of ``Bench.streams_df``."""
+        numbers = {id(row): number for number, row in enumerate(self.assessment.rows)}
+        rows = [
+            (numbers[id(each.row)], each.direction, each.before.category, each.after.category)
+            for each in self.assessment.departures
+        ]
+        frame = pd.DataFrame(rows, columns=["number", "direction", "before", "after"])
+        return frame.astype({"before": "str", "after": "str"}).merge(self.streams, on="number")
 
     def verdict(self) -> Callout:
         """The assessment of the candidate in one sentence."""
-        judged, name = self.assessment, shown_rules(self.assessment.candidate.name)
+        judged, name = self.assessment, self.name
         recovered, lost = len(judged.departed("recovered")), len(judged.departed("lost"))
         details = [
             f"Of {len(judged.rows):,} streams it recovers {recovered:,} and loses {lost:,}.",
@@ -44,56 +73,51 @@ class Candidate:
 
     def cells(self) -> Table:
         """The cells in which the candidate differs, and how often they are met."""
-        rows: list[list[Cell]] = [
-            [
-                c.identity,
-                SAYS[c.column],
-                action_cell(c.before),
-                action_cell(c.after),
-                *(c.met[e] for e in EVIDENCE),
-            ]
-            for c in self.assessment.cells
-        ]
-        columns = [
-            "known identity",
-            "the fragment says",
-            DEFAULT_RULES,
-            "candidate",
-            *(f"{e} fragments" for e in EVIDENCE),
-        ]
-        return Table("Cells that differ", columns, rows)
+        cells = self.cells_df()
+        told = pd.DataFrame(
+            {
+                "known identity": cells.identity,
+                "the fragment says": cells.column.map(SAYS),
+                DEFAULT_RULES: cells.before.map(action_badge),
+                "candidate": cells.after.map(action_badge),
+                **{f"{kind} fragments": cells[kind] for kind in REPLAYED},
+            }
+        )
+        return Table("Cells that differ", told)
 
     def flips(self) -> Table:
         """The streams that fare otherwise, by evidence, provider and direction."""
-        groups: dict[tuple[str, str, str, str], list[BenchRow]] = {}
-        for flip in self.assessment.departures:
-            change = f"{flip.before.category or 'accepted'} → {flip.after.category or 'accepted'}"
-            key = (flip.direction, flip.row.evidence, flip.row.provider or flip.row.kind, change)
-            groups.setdefault(key, []).append(flip.row)
-        rows: list[list[Cell]] = [
-            [direction, evidence, provider, change, len(found), shown_stream(smallest(found))]
-            for (direction, evidence, provider, change), found in sorted(groups.items())
-        ]
+        departures = self.departures_df().sort_values(["fragments", "stream"], kind="stable")
+        change = departures.before.fillna("accepted") + " → " + departures.after.fillna("accepted")
+        provider = departures.provider.fillna(departures.kind)
+        groups = departures.assign(change=change, provider=provider).groupby(
+            ["direction", "evidence", "provider", "change"], observed=True
+        )
+        told = groups.stream.agg(streams="size", example="first").reset_index()
+        heads = {"direction": "it is", "change": "from and to", "example": "for example"}
         return Table(
             "Streams that flip",
-            ["it is", "evidence", "provider", "from and to", "streams", "for example"],
-            rows,
-            note="A controlled stream bears the provider whose shape it imitates, not one that sent it.",
+            told.rename(columns=heads),
+            "A controlled stream bears the provider whose shape it imitates, not one that sent it.",
         )
 
     def movements(self) -> Table:
         """Whether anything in permission, execution or recovery moves."""
-        rows: list[list[Cell]] = [[m.layer, m.what, m.moved, m.of] for m in self.assessment.movements]
-        return Table("What moves after assembly", ["layer", "what", "moved", "of"], rows)
+        moved = pd.DataFrame(map(asdict, self.assessment.movements))
+        return Table("What moves after assembly", moved)
 
     def questions(self) -> Table:
         """The three questions, answered from the assessment."""
-        rows: list[list[Cell]] = [
-            ["Is the field a complete value or an incremental update?", " ".join(self._value_or_update())],
-            ["Which existing state makes it safe?", " ".join(self._safe_state())],
-            ["At which layer is it interpreted?", " ".join(self._layer())],
-        ]
-        return Table("Three questions", ["question", "what the data says"], rows)
+        answers = {
+            "Is the field a complete value or an incremental update?": self._value_or_update(),
+            "Which existing state makes it safe?": self._safe_state(),
+            "At which layer is it interpreted?": self._layer(),
+        }
+        table = {
+            "question": list(answers),
+            "what the data says": [" ".join(told) for told in answers.values()],
+        }
+        return Table("Three questions", pd.DataFrame(table))
 
     def _risks(self) -> list[str]:
         """What the candidate gives up, as far as the streams tell."""
