@@ -8,9 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,7 @@ from typing import Any
 from fragmentlab.corpus.streams import ENDS, EVIDENCE, FIDELITIES, Stream, stream_id
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.files import find_path, reason
+from fragmentlab.files import find_path, new_folder, reason
 
 SCHEMA = "fragmentlab-batch-v1"
 MANIFEST = "batch.json"
@@ -213,14 +210,9 @@ def write_batch(
     nothing is left then.
     """
     out = Path(out)
-    if out.exists() or out.is_symlink():
-        raise InputError(f"{for_terminal(str(out))} exists; choose another folder or remove it")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    except OSError as error:
-        raise InputError(f"{for_terminal(str(out))} cannot be written: {reason(error)}") from None
-    try:
+    with new_folder(out) as folder:
+        if not scrubbed:
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         file = "streams.parquet" if parquet else "streams.jsonl"
         count = (_write_parquet if parquet else _write_jsonl)(folder / file, streams)
         with (folder / file).open("rb") as part:
@@ -238,21 +230,7 @@ def write_batch(
         (folder / MANIFEST).write_text(
             json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
-        folder.chmod(0o777 & ~_umask())
-        os.rename(folder, out)
-    except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise InputError(f"{for_terminal(str(out))} cannot be written: {reason(error)}") from None
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
     return out
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def record_of(stream: Stream) -> dict[str, Any]:

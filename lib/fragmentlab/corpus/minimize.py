@@ -11,12 +11,12 @@ from typing import Any
 from fragmentlab.assembler import COMPOUND, DEFAULT_RULES, Fault, Framing, Result, RuleSet, assemble
 from fragmentlab.assembler.chunks import Refused, decode_chunk
 from fragmentlab.assembler.limits import Limits
-from fragmentlab.corpus.importing.joining import json_text
 from fragmentlab.corpus.reducing import Reducer
 from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import SCHEMA
 from fragmentlab.errors import InputError
+from fragmentlab.wire.events import event
 
 _MAX_CHARACTERS = 4000
 """The longest text that is reduced character by character, once lines are gone."""
@@ -35,7 +35,7 @@ class _Candidate:
     def body(self) -> bytes:
         if self.chunks is None:
             return self.text.encode("utf-8", "surrogateescape")
-        events = "".join(f"data: {json_text(chunk)}\n\n" for chunk in self.chunks)
+        events = b"".join(map(event, self.chunks)).decode()
         return (events + ("data: [DONE]\n\n" if self.done else "")).encode()
 
 

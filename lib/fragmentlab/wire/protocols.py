@@ -46,7 +46,7 @@ def protocol_of_value(value: Any) -> str | None:
     ping)."""
     if not isinstance(value, dict):
         return None
-    if is_chunk(value):
+    if is_chunk(value) or is_whole_answer(value):
         return CHAT
     if any("text" in choice for choice in choices_of(value)):
         return "text completions"

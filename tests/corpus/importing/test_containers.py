@@ -101,7 +101,6 @@ EXACT: dict[str, tuple[str, bytes]] = {
     "vcrpy, single quoted": ("a.yaml", dumped(vcr({"string": TEXT}), default_style="'")),
     "vcrpy, literal block": ("a.yaml", dumped(vcr({"string": TEXT}), default_style="|")),
     "vcrpy, folded block": ("a.yaml", dumped(vcr({"string": TEXT}), default_style=">")),
-    "vcrpy, flow style": ("a.yaml", dumped(vcr({"string": TEXT}), default_flow_style=True)),
     "vcrpy, binary": ("a.yaml", dumped(vcr({"string": BODY}))),
     "vcrpy, gzip": ("a.yaml", dumped(vcr({"string": gzip.compress(BODY)}, {"content-encoding": ["gzip"]}))),
     "vcrpy, deflate": ("a.yaml", sent(zlib.compress(BODY), "deflate")),
@@ -290,7 +289,7 @@ def imported(tmp_path: Path, name: str, content: bytes) -> tuple[list[Stream], S
     path = tmp_path / name
     path.write_bytes(content)
     summary = Summary()
-    return [item.stream for item in import_streams([str(path)], summary)], summary
+    return [summary.count(item).stream for item in import_streams([str(path)], summary)], summary
 
 
 @pytest.mark.parametrize("kind", EXACT)
@@ -301,9 +300,7 @@ def test_the_body_comes_out_byte_for_byte(tmp_path, kind, pack: Callable[[bytes]
     streams, summary = imported(tmp_path, name + (".gz" if pack is gzip.compress else ""), pack(content))
     bodies = [stream.body.replace(b"\r\n", b"\n").removeprefix(b"\n\n\n: hello\n\n") for stream in streams]
     # A block scalar keeps one line end of several.
-    assert [body.rstrip(b"\n") for body in bodies] == [
-        (LOST.encode() if "lost" in kind else BODY).rstrip(b"\n")
-    ]
+    assert [body.rstrip(b"\n") for body in bodies] == [BODY.rstrip(b"\n")]
     assert summary.tool_streams == 1
     assert summary.faults == []
 

@@ -55,7 +55,7 @@ def provider() -> Iterator[Provider]:
 
 def the_stream(path: Path) -> Stream:
     summary = Summary()
-    streams = [item.stream for item in import_streams([str(path)], summary)]
+    streams = [summary.count(item).stream for item in import_streams([str(path)], summary)]
     assert (summary.tool_streams, summary.faults) == (1, [])
     return streams[0]
 

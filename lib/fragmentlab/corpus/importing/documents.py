@@ -1,163 +1,165 @@
-"""The bytes of a file to the documents in it: event streams, JSON, several JSON texts, JSON Lines, YAML."""
+"""From a source's bytes to the bodies in it: each container kind opens its documents until none is left."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import PurePath
+from typing import Any, Protocol
 
-from fragmentlab.corpus.importing.finder import is_chunk_lines
-from fragmentlab.corpus.importing.sources import MAX_FILE_BYTES, content_of, head_of, lines_of
-from fragmentlab.corpus.importing.unpack import Budget, Unreadable, as_body
-from fragmentlab.corpus.importing.yaml_events import yaml_documents
-from fragmentlab.corpus.streams import MAX_FILE_BYTES as MAX_BODY_BYTES
-from fragmentlab.wire.events import looks_like_events
+from fragmentlab.corpus.importing.budget import Budget, Exhausted, OtherKind, Unreadable
+from fragmentlab.corpus.importing.exchanges import NO_EXCHANGE, Exchange
+from fragmentlab.corpus.importing.values import as_body, as_text
 
-_YAML_START = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:---|%YAML|- |[A-Za-z_][\w.-]*:(?:\s|$))")
-_YAML_NAMES = (".yaml", ".yml")
-_JSON_NAMES = (".json", ".jsonl", ".ndjson", ".har")
-_AS_UTF16 = "files read as UTF-16"
+MAX_NESTING = 8
+"""How many containers may stand in each other: an archive in an archive, a text in a text."""
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
-_DECODER = json.JSONDecoder()
-_END = "[DONE]"
-_BLANKS = re.compile(r"[ \t\r\n]*")
+_HEAD = 1 << 16
 
 
-@dataclass(repr=False)
-class Contents:
-    """What a file holds: one raw ``body``, or ``documents`` to search; ``notes`` say what was unusual."""
+@dataclass(frozen=True, repr=False)
+class Document:
+    """Something that may hold recordings: bytes, a text, or a value that was parsed already."""
 
-    body: bytes | None = None
-    documents: Iterator[Any] = field(default_factory=lambda: iter(()))
-    notes: list[str] = field(default_factory=list)
+    content: Any
+    name: str = ""
+    """The name of the file or archive member; empty for what stood inside one."""
+    place: str = ""
+    exchange: Exchange = NO_EXCHANGE
+    notes: tuple[str, ...] = ()
+    fidelity: str = "events"
+    is_joined: bool = False
+    """Whether it was put together from pieces, so that it may hold more than one response."""
+
+    @cached_property
+    def data(self) -> bytes:
+        """The content as bytes."""
+        if isinstance(self.content, str):
+            return as_body(self.content)
+        return self.content if isinstance(self.content, bytes) else b""
+
+    @cached_property
+    def text(self) -> str:
+        """The content as text, empty where it is none."""
+        return self.content if isinstance(self.content, str) else _decoded(self.data)
+
+    @property
+    def head(self) -> str:
+        """The first characters of the text, without blanks before them."""
+        return self.text[:_HEAD].lstrip(" \t\r\n\ufeff")
+
+    @cached_property
+    def suffix(self) -> str:
+        """The last suffix of the name in lower case, ``.har`` for instance."""
+        return PurePath(self.name).suffix.lower()
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the content is a text in UTF-16."""
+        return isinstance(self.content, bytes) and _is_utf16(self.content)
+
+    def inner(self, content: Any, place: str = "", *notes: str, name: str = "", **facts: Any) -> Document:
+        """Return a document that was found in this one."""
+        path = f"{self.place}{place}" if place[:1] in ("", "[") or not self.place else f"{self.place}.{place}"
+        facts = {"content": content, "name": name, "place": path, "notes": self.notes + notes} | facts
+        return replace(self, **facts)
+
+    def body(self, data: bytes, *notes: str, fidelity: str | None = None) -> Body:
+        """Return a body that this document is; what was undone lowers the fidelity."""
+        lowered = "chunks" if notes or self.notes else self.fidelity
+        return Body(data, fidelity or lowered, self.place, self.exchange, self.notes + notes)
 
 
-def read_contents(path: Path, budget: Budget) -> Contents:
-    """Read one file; raise Unreadable with the reason where that cannot be done."""
-    head = head_of(path)
-    if _is_long(path) and head.lstrip()[:1] == b"{":
-        return Contents(documents=_long_lines(path))
-    data = content_of(path, budget)
-    if not data.strip():
-        raise Unreadable("is empty")
-    text, note = _decoded(data)
-    notes = [note] if note else []
-    if text is None:
-        raise Unreadable("is binary")
-    body = as_body(text) if note == _AS_UTF16 else data
-    if _is_event_file(body):
-        return Contents(body=_checked_body(body), notes=notes)
-    if text.lstrip()[:1] == "{" and is_chunk_lines(text) and _is_json_lines(text):
-        return Contents(body=_checked_body(body), notes=notes)
-    return Contents(documents=_documents(path, text), notes=notes)
+@dataclass(frozen=True, repr=False)
+class Body:
+    """The bytes of one response as recorded, and what is known of them."""
+
+    data: bytes
+    fidelity: str
+    place: str = ""
+    exchange: Exchange = NO_EXCHANGE
+    notes: tuple[str, ...] = ()
+    record: dict[str, Any] | None = field(default=None)
+    """The kit's own stream record, where the body came from one."""
 
 
-def _is_long(path: Path) -> bool:
+@dataclass(frozen=True)
+class Refusal:
+    """Something that holds no stream that could be judged, and why."""
+
+    reason: str
+    """A key of REASONS, or what a reader said of data that is broken."""
+    is_fault: bool = True
+    """Whether something is lost by it, or it is only no streamed answer."""
+
+
+Item = Document | Body | Refusal
+
+
+class Kind(Protocol):
+    """A container kind: a module of the registry in ``containers``."""
+
+    def recognise(self, document: Document) -> bool:
+        """Return whether the document is of this kind, by its name and its first bytes."""
+
+    def read(self, document: Document, budget: Budget) -> Iterable[Item]:
+        """Yield what stands in it; raise Unreadable where it is broken, OtherKind where it is none."""
+
+
+def open_all(
+    document: Document, kinds: tuple[Kind, ...], budget: Budget, depth: int = 0
+) -> Iterator[Body | Refusal]:
+    """Yield every body of a document and every reason why something in it is none."""
+    if depth > MAX_NESTING:
+        raise Unreadable(f"has more than {MAX_NESTING} containers in each other")
+    budget.visit()
+    for kind in kinds:
+        if not kind.recognise(document):
+            continue
+        try:
+            for item in kind.read(document, budget):
+                if isinstance(item, Document):
+                    yield from _inside(item, kinds, budget, depth + 1)
+                else:
+                    yield item
+        except OtherKind:
+            continue
+        return
+
+
+def _inside(
+    document: Document, kinds: tuple[Kind, ...], budget: Budget, depth: int
+) -> Iterator[Body | Refusal]:
+    """Open a part; one that is broken does not end what it stands in."""
     try:
-        return path.stat().st_size > MAX_FILE_BYTES
-    except OSError:
-        return False
+        yield from open_all(document, kinds, budget, depth)
+    except Exhausted:
+        raise
+    except Unreadable as error:
+        yield Refusal(f"a part {error}")
 
 
-def _long_lines(path: Path) -> Iterator[Any]:
-    """Yield each line's document; only records are sought in so large a file, not one body spread over its
-    lines."""
-    for number, line in enumerate(lines_of(path), 1):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError):
-                raise Unreadable(f"is not JSON in line {number}, and too large to be read at once") from None
-
-
-def _decoded(data: bytes) -> tuple[str | None, str | None]:
+def _decoded(data: bytes) -> str:
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             try:
-                return data.decode(encoding), None if encoding == "utf-8-sig" else _AS_UTF16
+                return data.decode(encoding)
             except UnicodeDecodeError:
                 raise Unreadable("begins as UTF-16 and is not") from None
-    if b"\0" in data[: 1 << 16]:
-        return None, None
+    if _is_utf16(data):
+        return data.decode("utf-16-le", "replace")
+    if b"\0" in data[:_HEAD]:
+        return ""
     try:
-        return data.decode(), None
+        return data.decode()
     except UnicodeDecodeError:
-        return data.decode("utf-8", "surrogateescape"), "files with bytes that are not UTF-8"
+        # Of bytes that are no text only what could be an event stream is worth a look.
+        return as_text(data) if b"data:" in data or b"choices" in data else ""
 
 
-def _is_event_file(body: bytes) -> bool:
-    """Whether the file is an event stream itself: the first line that says anything is one of its fields."""
-    first = body.removeprefix(b"\xef\xbb\xbf").lstrip()[:512]
-    return re.match(rb"(?:data|event|id|retry)?:", first) is not None and looks_like_events(body)
-
-
-def _is_json_lines(text: str) -> bool:
-    lines = [line for line in text.split("\n") if line.strip()]
-    return all(line.lstrip()[:1] == "{" for line in lines) and lines[0].strip() != "{"
-
-
-def _checked_body(body: bytes) -> bytes:
-    if len(body) > MAX_BODY_BYTES:
-        raise Unreadable(f"is one stream of more than {MAX_BODY_BYTES >> 20} MiB; split it into responses")
-    return body
-
-
-def _documents(path: Path, text: str) -> Iterator[Any]:
-    """Yield the documents. A file of another name that cannot be read matters only if it could hold a
-    stream."""
-    is_named = any(suffix.lower() in _YAML_NAMES + _JSON_NAMES for suffix in path.suffixes)
-    try:
-        yield from _parsed(path, text)
-    except Unreadable:
-        if is_named or "data:" in text or '"choices"' in text:
-            raise
-
-
-def _parsed(path: Path, text: str) -> Iterator[Any]:
-    is_yaml_name = any(suffix.lower() in _YAML_NAMES for suffix in path.suffixes)
-    start = text.lstrip()[:1]
-    if start and start in '{["':
-        try:
-            yield from _json_documents(text)
-        except Unreadable:
-            # YAML's flow style and quoted keys begin like JSON.
-            if path.suffix.lower() in _JSON_NAMES:
-                raise
-            yield from yaml_documents(_printable(text))
-    elif is_yaml_name or _YAML_START.match(text):
-        yield from yaml_documents(_printable(text))
-    elif looks_like_events(as_body(text)):
-        yield as_body(text)
-    else:
-        yield text.strip()
-
-
-def _printable(text: str) -> str:
-    """YAML allows no stray bytes; they stand as U+FFFD, as the recorder's own reader would show them."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _json_documents(text: str) -> Iterator[Any]:
-    """Yield the JSON texts of a file: one, several in a row, or one a line (then as one list)."""
-    documents = []
-    at = _BLANKS.match(text).end()  # type: ignore[union-attr]
-    while at < len(text):
-        try:
-            document, at = _DECODER.raw_decode(text, at)
-        except RecursionError:
-            raise Unreadable("is nested too deeply") from None
-        except json.JSONDecodeError as error:
-            if not text.startswith(_END, at):
-                raise Unreadable(f"is not valid JSON (line {error.lineno})") from None
-            document, at = _END, at + len(_END)
-        except ValueError:
-            raise Unreadable("holds a number of more than 4,300 digits") from None
-        documents.append(document)
-        at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]
-    if len(documents) == 1:
-        yield documents[0]
-    else:
-        yield documents
+def _is_utf16(data: bytes) -> bool:
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return True
+    head = data[:512]
+    return len(head) >= 16 and not len(data) % 2 and not any(head[1::2]) and 0 not in head[::2]

@@ -5,20 +5,12 @@ from __future__ import annotations
 
 import glob
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fragmentlab.corpus.importing.unpack import (
-    GZIP_MAGIC,
-    ZSTD_MAGIC,
-    Budget,
-    Unreadable,
-    ungzip,
-    unzstd,
-)
-from fragmentlab.files import reason
+from fragmentlab.corpus.importing.budget import Unreadable
+from fragmentlab.files import open_file, reason
 from fragmentlab.wire.recorder import INCOMPLETE
 
 MAX_FILE_BYTES = 256 << 20
@@ -103,45 +95,39 @@ def _folder(folder: Path) -> Iterator[Source]:
 def _checked(path: Path, named: bool) -> Source:
     if path.suffix == INCOMPLETE:
         return Source(path, named, "is a part of an answer: its recording was given up")
-    return Source(path, named) if path.is_file() else Source(path, named, "is no file")
+    return (
+        Source(path, named)
+        if path.is_file()
+        else Source(path, named, "is no file; save what it gives to a file first")
+    )
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first bytes of the file, unpacked where it is gzip; raise Unreadable."""
+    """Return the first bytes of a file that is too large to be read at once, none of any other."""
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
+        with open_file(path) as file:
+            is_large = os.fstat(file.fileno()).st_size > MAX_FILE_BYTES
+            return file.read(_HEAD) if is_large else b""
     except OSError as error:
         raise Unreadable(f"cannot be read: {reason(error)}") from None
-    if head.startswith(GZIP_MAGIC):
-        try:
-            return zlib.decompressobj(wbits=31).decompress(head, _HEAD)
-        except zlib.error:
-            raise Unreadable("is gzip, but does not unpack") from None
-    return head
 
 
-def content_of(path: Path, budget: Budget) -> bytes:
-    """Return the whole file, unpacked; raise Unreadable where it is too large, broken or cannot be read."""
+def content_of(path: Path) -> bytes:
+    """Return the whole file; raise Unreadable where it is too large or cannot be read."""
     try:
-        with path.open("rb") as file:
-            is_too_large = os.fstat(file.fileno()).st_size > MAX_FILE_BYTES
-            data = b"" if is_too_large else file.read(MAX_FILE_BYTES + 1)
+        with open_file(path) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise Unreadable(f"cannot be read: {reason(error)}") from None
-    if is_too_large or len(data) > MAX_FILE_BYTES:
+    if len(data) > MAX_FILE_BYTES:
         raise Unreadable(f"is larger than {MAX_FILE_BYTES >> 20} MiB and not JSON Lines; split it")
-    if data.startswith(GZIP_MAGIC):
-        return ungzip(data, budget)
-    if data.startswith(ZSTD_MAGIC):
-        return unzstd(data, budget)
     return data
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
     """Yield the lines of a plain file one at a time; raise Unreadable where one is too long."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             while line := file.readline(MAX_FILE_BYTES + 1):
                 if len(line) > MAX_FILE_BYTES:
                     raise Unreadable(f"has a line of more than {MAX_FILE_BYTES >> 20} MiB")

@@ -1,29 +1,35 @@
-"""Recordings to streams: reads every source, keeps what is known of each body, and counts what was left out
-and why."""
+"""Recordings to streams: opens every source, keeps what is known of each body, and says what was left out.
+
+The path is straight: sources to documents, through the container kinds to bodies, to streams.
+"""
 
 from __future__ import annotations
 
-import re
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from fragmentlab.assembler import Result
 from fragmentlab.corpus.batches import open_batch
-from fragmentlab.corpus.importing.documents import read_contents
-from fragmentlab.corpus.importing.finder import Finder, Found
-from fragmentlab.corpus.importing.interactions import Facts, facts_of
+from fragmentlab.corpus.importing.budget import Budget, Unreadable
+from fragmentlab.corpus.importing.containers import KINDS
+from fragmentlab.corpus.importing.documents import Body, Document, Refusal, open_all
+from fragmentlab.corpus.importing.exchanges import NO_EXCHANGE
 from fragmentlab.corpus.importing.providers import model_of, provider_of, server_of
-from fragmentlab.corpus.importing.sources import Source, expand
-from fragmentlab.corpus.importing.unpack import Budget, Unreadable
+from fragmentlab.corpus.importing.refusals import QUIET, REASONS, sentence
+from fragmentlab.corpus.importing.sources import Source, content_of, expand, head_of, lines_of
+from fragmentlab.corpus.importing.values import json_text, json_value
 from fragmentlab.corpus.streams import ENDS, FIDELITIES, MAX_FILE_BYTES, Stream, framing_of, own_id, stream_id
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.wire.protocols import CHAT, lost_blank_lines, protocol_of
+from fragmentlab.wire.protocols import CHAT, protocol_of
 
-_HAS_FRAGMENTS = re.compile(rb'"tool_calls"\s*:\s*\[\s*\{')
+NOT_STREAMED = "answers that were not streamed"
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +42,11 @@ class Imported:
     """The place in the file: positions, and words of known formats; no key of someone's own."""
     notes: tuple[str, ...] = ()
     """What was unusual or undone, each a closed phrase such as ``prefixes removed from lines``."""
+
+    @cached_property
+    def result(self) -> Result:
+        """The outcome under the default rules, names unchecked; assembled once, when it is asked for."""
+        return replace(self.stream, tools=None).assemble(diagnose=True)
 
 
 @dataclass
@@ -50,8 +61,20 @@ class Summary:
     left_out: Counter[str] = field(default_factory=Counter)
     noted: Counter[str] = field(default_factory=Counter)
     faults: list[tuple[str, str]] = field(default_factory=list)
+    seems: dict[str, str] = field(default_factory=dict)
+    """Each file that holds no stream, and what it seems to be instead."""
     places: dict[str, str] = field(default_factory=dict)
     """Stream id to file and place, for batches that are not scrubbed."""
+
+    def count(self, imported: Imported) -> Imported:
+        """Count a stream that was found."""
+        counts = imported.result.counts
+        self.streams += 1
+        self.tool_streams += counts["fragments"] > 0
+        self.null_continuations += counts["null_continuations"]
+        self.noted.update(imported.notes)
+        self.places[imported.stream.id] = f"{imported.file}: {imported.place}"
+        return imported
 
     def lines(self) -> Iterator[str]:
         """Yield the summary as lines for a terminal; file names are the person's own, nothing is quoted
@@ -66,9 +89,14 @@ class Summary:
             yield f"skipped: {for_terminal(where)}: {why}"
 
 
-def import_streams(sources: Sequence[str], summary: Summary) -> Iterator[Imported]:
-    """Yield the stream of every Chat Completions body in ``sources``, filling ``summary``; never raises for
-    a bad file."""
+def import_streams(
+    sources: Sequence[str], summary: Summary, *, whole_files: bool = False
+) -> Iterator[Imported]:
+    """Yield every stream in ``sources``, filling ``summary``; never raises for a bad file.
+
+    With ``whole_files`` a file that is an event stream of another protocol, or one JSON object without a
+    recording in it, is yielded too: the assembler says what is wrong with it.
+    """
     ids: Counter[str] = Counter()
     for source in expand(sources):
         if source.fault is not None:
@@ -76,10 +104,11 @@ def import_streams(sources: Sequence[str], summary: Summary) -> Iterator[Importe
             continue
         summary.files += 1
         try:
-            yield from _streams(source, summary, ids)
-        except Unreadable as reason:
-            _skip_file(source, str(reason), summary)
-        except InputError as error:
+            for imported in _streams(source, summary, whole_files):
+                name = own_id(imported.stream.id, ids)
+                yield replace(imported, stream=replace(imported.stream, id=name))
+        except (Unreadable, InputError) as error:
+            summary.seems.setdefault(str(source.path), str(error))
             summary.faults.append((str(source.path), str(error)))
 
 
@@ -92,96 +121,96 @@ def evidence_of(sources: Sequence[str]) -> str:
     return kinds.pop() if len(kinds) == 1 else "captured"
 
 
-def with_first(streams: Iterator[Stream]) -> Iterator[Stream] | None:
+def with_first(streams: Iterator[Any]) -> Iterator[Any] | None:
     """Return the same streams, or None where there is not one."""
     first = next(streams, None)
     return None if first is None else chain([first], streams)
 
 
-def _skip_file(source: Source, why: str, summary: Summary) -> None:
-    if why in ("is binary", "is empty") and not source.named:
-        summary.left_out[f"files that are {why.removeprefix('is ')}"] += 1
-    else:
-        summary.faults.append((str(source.path), why))
-
-
-def _streams(source: Source, summary: Summary, ids: Counter[str]) -> Iterator[Imported]:
+def _streams(source: Source, summary: Summary, whole_files: bool) -> Iterator[Imported]:
     if source.is_batch:
         for stream in open_batch(source.path).streams():
-            yield _counted(_unique(stream, ids), source.path, "batch", summary)
+            yield Imported(stream, source.path, "batch")
         return
-    before = summary.streams, summary.left_out.total(), len(summary.faults)
-    finder = Finder(Budget())
-    taken: set[tuple[int, int, str]] = set()
-    for document, found in _found(source.path, finder, summary):
-        made = _stream(found, source.path, summary)
-        if made is None:
-            continue
-        key = (document, facts_of(found.steps).entry, made.id)
-        if key in taken:
-            summary.left_out["second copies of a body in one exchange"] += 1
-            continue
-        taken.add(key)
-        yield _counted(_unique(made, ids), source.path, found.place, summary)
-    after = summary.streams, summary.left_out.total(), len(summary.faults)
-    _account(source, finder, summary, found_any=after[0] > before[0], is_named=after != before)
+    found = 0
+    refused: list[Refusal] = []
+    for document, budget in _documents(source.path):
+        for item in open_all(document, KINDS, budget):
+            made = _imported(item, source.path, whole_files) if isinstance(item, Body) else item
+            if isinstance(made, Imported):
+                found += 1
+                yield made
+            elif made is not None:
+                refused.append(made)
+        summary.noted.update(budget.noted)
+        if not (found or refused) and whole_files and (event := _lone_object(document, budget)):
+            yield Imported(_stream(event), source.path, "document")
+            return
+    _account(source, found, refused, summary)
 
 
-def _found(path: Path, finder: Finder, summary: Summary) -> Iterator[tuple[int, Found]]:
-    """Yield each body with the number of its document, from which positions count."""
-    contents = read_contents(path, finder.budget)
-    summary.noted.update(contents.notes)
-    if contents.body is not None:
-        jsonl = framing_of(contents.body) == "jsonl"
-        protocol = CHAT if jsonl else protocol_of(contents.body)
-        yield 0, Found(contents.body, "chunks" if jsonl else "events", (), protocol)
+def _documents(path: Path) -> Iterator[tuple[Document, Budget]]:
+    """Yield a file, or each line of JSON Lines that are too long to be read at once."""
+    if head_of(path).lstrip()[:1] == b"{":
+        for number, line in enumerate(lines_of(path), 1):
+            if line.strip():
+                yield Document(line, ".jsonl", f"line[{number}]"), Budget()
         return
-    for number, document in enumerate(contents.documents):
-        for found in finder.find(document):
-            yield number, found
+    budget = Budget()
+    yield Document(budget.take(content_of(path)), path.name), budget
 
 
-def _stream(found: Found, path: Path, summary: Summary) -> Stream | None:
-    """Make a stream of a body, or count why it is none."""
-    if found.record is not None:
-        return _stream_of_record(found.body, found.record)
-    facts = facts_of(found.steps)
-    asked_chat = facts.path is not None and "chat/completions" in facts.path
-    if found.protocol != CHAT and not (found.protocol is None and asked_chat):
-        summary.left_out[f"streams of {found.protocol or 'no known protocol'}"] += 1
+def _lone_object(document: Document, budget: Budget) -> Body | None:
+    if document.head[:1] != "{":
         return None
-    where = f"{path} at {found.place}"
-    if len(found.body) > MAX_FILE_BYTES:
-        summary.faults.append((where, f"is a body of more than {MAX_FILE_BYTES >> 20} MiB"))
+    try:
+        value = json_value(document.text, budget)
+    except ValueError:
         return None
-    if _is_cut(found.body, facts):
-        summary.faults.append((where, "the recorder kept only a part of the body"))
-        return None
-    if lost_blank_lines(found.body):
-        summary.noted["streams that lost their blank lines, kept as recorded"] += 1
-    return _with_facts(found, facts)
+    return Body((json_text(value) + "\n").encode(), "events") if isinstance(value, dict) else None
 
 
-def _is_cut(body: bytes, facts: Facts) -> bool:
+def _imported(body: Body, path: Path, whole_files: bool) -> Imported | Refusal | None:
+    """Make a stream of a body, or say why it is none; None for a second copy of it in its exchange."""
+    if body.record is not None:
+        return Imported(_stream_of_record(body.data, body.record), path, body.place or "document")
+    protocol = CHAT if framing_of(body.data) == "jsonl" else protocol_of(body.data)
+    asked_chat = "chat/completions" in (body.exchange.path or "") or not body.place
+    if not (protocol == CHAT or (protocol is None and asked_chat) or (whole_files and not body.place)):
+        return Refusal(f"streams of {protocol or 'no known protocol'}", is_fault=False)
+    if len(body.data) > MAX_FILE_BYTES:
+        return Refusal(f"is one stream of more than {MAX_FILE_BYTES >> 20} MiB; split it into responses")
+    if _is_cut(body):
+        return Refusal("a part of the body")
+    if body.exchange is not NO_EXCHANGE:
+        digest = hashlib.sha256(body.data).digest()
+        if digest in body.exchange.bodies:
+            return Refusal("second copies of a body in one exchange", is_fault=False)
+        body.exchange.bodies.add(digest)
+    return Imported(_stream(body), path, body.place or "document", body.notes)
+
+
+def _is_cut(body: Body) -> bool:
+    recorded = body.exchange.recorded_bytes
     return (
-        facts.recorded_bytes is not None
-        and facts.recorded_bytes > len(body)
-        and b"[DONE]" not in body[-64:]
-        and facts.end != "aborted"
+        recorded is not None
+        and recorded > len(body.data)
+        and b"[DONE]" not in body.data[-64:]
+        and body.exchange.end != "aborted"
     )
 
 
-def _with_facts(found: Found, facts: Facts) -> Stream:
-    body = found.body
+def _stream(body: Body) -> Stream:
+    exchange, data = body.exchange, body.data
     return Stream(
-        id=stream_id(body),
-        body=body,
-        provider=provider_of(facts.host, body),
-        server=server_of(body),
-        model=model_of(body) or facts.model,
-        tools=facts.tools,
-        fidelity=found.fidelity,
-        end=facts.end,
+        id=stream_id(data),
+        body=data,
+        provider=provider_of(exchange.host, data),
+        server=server_of(data),
+        model=model_of(data) or exchange.model,
+        tools=exchange.tools,
+        fidelity=body.fidelity,
+        end=exchange.end,
     )
 
 
@@ -205,37 +234,21 @@ def _text(record: dict[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _unique(stream: Stream, ids: Counter[str]) -> Stream:
-    """Give the same bytes recorded again an id of their own: each exchange counts."""
-    name = own_id(stream.id, ids)
-    return stream if name == stream.id else replace(stream, id=name)
-
-
-def _counted(stream: Stream, path: Path, place: str, summary: Summary) -> Imported:
-    counts = replace(stream, tools=None).assemble(diagnose=True).counts
-    summary.streams += 1
-    summary.tool_streams += counts["fragments"] > 0 or (
-        lost_blank_lines(stream.body) and _HAS_FRAGMENTS.search(stream.body) is not None
-    )
-    summary.null_continuations += counts["null_continuations"]
-    summary.places[stream.id] = f"{path}: {place}"
-    return Imported(stream, path, place)
-
-
-def _account(source: Source, finder: Finder, summary: Summary, found_any: bool, is_named: bool) -> None:
-    summary.noted["packed bodies that end early, read to their end"] += finder.budget.cut
-    for why in finder.broken:
-        summary.faults.append((str(source.path), f"a body {why}"))
-    whole = finder.seen["answers that were not streamed"]
-    trace = finder.seen["assembled messages of a trace"]
-    if trace and not found_any:
-        summary.faults.append(
-            (
-                str(source.path),
-                "holds only assembled messages, which cannot show how fragments came; record the wire",
-            )
-        )
-    elif whole:
-        summary.left_out["answers that were not streamed"] += whole
-    if not (is_named or trace or whole or finder.broken):
-        summary.left_out["files without a streamed body"] += 1
+def _account(source: Source, found: int, refused: list[Refusal], summary: Summary) -> None:
+    """Say what of a file is no stream: a fault where something could have been one, else a count."""
+    if not found:
+        first = next((item for item in refused if item.is_fault), refused[0] if refused else None)
+        summary.seems[str(source.path)] = sentence(first.reason if first else "no recording")
+        if first is None:
+            summary.left_out["files without a streamed body"] += 1
+    for reason, count in Counter(item.reason for item in refused if not item.is_fault).items():
+        if reason == "not streamed" or reason not in REASONS:
+            summary.left_out[NOT_STREAMED if reason in REASONS else reason] += count
+        elif not found:
+            summary.faults.append((str(source.path), sentence(reason)))
+            break
+    for item in refused:
+        if item.is_fault and item.reason in QUIET and not source.named:
+            summary.left_out[QUIET[item.reason]] += 1
+        elif item.is_fault:
+            summary.faults.append((str(source.path), sentence(item.reason)))

@@ -1,0 +1,54 @@
+"""What one source may cost, and why something in it cannot be used."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+MAX_BYTES = 256 << 20
+"""The most bytes that one source may be read and unpacked to, all its parts together."""
+MAX_VALUES = 4_000_000
+"""The most values (texts, lists, objects, rows, members) of one source that are looked at."""
+MAX_DOCUMENT_VALUES = 1_000_000
+"""The most values of one document that are held at once."""
+_FREE_BYTES = 8 << 20
+_MAX_RATIO = 200
+
+
+class Unreadable(Exception):
+    """A source or a part of it cannot be read; the message says why in the kit's own words."""
+
+
+class OtherKind(Unreadable):
+    """A document turned out to be of another kind than it seemed; nothing of it was yielded."""
+
+
+class Exhausted(Unreadable):
+    """A source passed its budget; nothing more of it is read."""
+
+
+class Budget:
+    """Bytes and values that one source may still take."""
+
+    def __init__(self) -> None:
+        self.bytes = MAX_BYTES
+        self.values = MAX_VALUES
+        self.noted: Counter[str] = Counter()
+        """What was unusual about the source as a whole."""
+
+    def take(self, data: bytes) -> bytes:
+        """Count bytes that were read or unpacked; raise Exhausted where they are too many."""
+        self.bytes -= len(data)
+        if self.bytes < 0:
+            raise Exhausted(f"unpacks to more than {MAX_BYTES >> 20} MiB; split it")
+        return data
+
+    def unpacked(self, size: int, packed: int) -> None:
+        """Raise Exhausted where so few bytes unpack to so many as no recording does."""
+        if size > max(_FREE_BYTES, _MAX_RATIO * packed):
+            raise Exhausted(f"unpacks to more than {_MAX_RATIO} times its size, as no recording does")
+
+    def visit(self, values: int = 1) -> None:
+        """Count values; raise Exhausted where they are too many."""
+        self.values -= values
+        if self.values < 0:
+            raise Exhausted(f"holds more than {MAX_VALUES:,} values; split it")

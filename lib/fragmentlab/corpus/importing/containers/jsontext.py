@@ -1,0 +1,95 @@
+"""JSON: one value, several in a row, or one on each line; chunks on lines are an event stream already."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from fragmentlab.corpus.importing.budget import Budget, Unreadable
+from fragmentlab.corpus.importing.documents import Body, Document, Refusal
+from fragmentlab.corpus.importing.values import DONE, as_body, check_size, parse_json
+from fragmentlab.wire.protocols import is_chunk
+
+_START = re.compile(r"\{\s*+[\"}]|\[\s*+[\[{\"\d\-tfn\]]|\"(?:[^\"\\]|\\.)*+\"\s*+\Z", re.DOTALL)
+_BLANKS = re.compile(r"[ \t\r\n\ufeff]*+")
+_LONGEST_LINE = 16 << 20
+LINES_LEFT_OUT = "lines of a log that are not JSON left out"
+
+
+def recognise(document: Document) -> bool:
+    if not isinstance(document.content, (str, bytes)) or not _START.match(document.head):
+        return False
+    text = document.text
+    at = _BLANKS.match(text).end()  # type: ignore[union-attr]
+    if document.suffix in (".json", ".jsonl", ".ndjson", ".har", ".ipynb", ".chlsj"):
+        return True
+    line_end = text.find("\n", at)
+    try:
+        json.loads(text[at : line_end if line_end >= 0 else len(text)][:_LONGEST_LINE])
+        return True
+    except (ValueError, RecursionError):
+        pass
+    try:
+        # A value over several lines, or one that is broken: told by how far it can be read.
+        json.loads(text)
+        return True
+    except json.JSONDecodeError as error:
+        return error.msg == "Extra data" or error.pos >= len(text.rstrip())
+    except (ValueError, RecursionError):
+        return True
+
+
+def read(document: Document, budget: Budget) -> Iterator[Body | Document | Refusal]:
+    text = document.text
+    check_size(text, budget)
+    if _is_chunk_lines(text):
+        yield document.body(
+            as_body(text) if document.is_wide or isinstance(document.content, str) else document.data,
+            fidelity="chunks",
+        )
+        return
+    values, left_out = _values(text)
+    notes = (LINES_LEFT_OUT,) if left_out else ()
+    if len(values) == 1:
+        yield document.inner(values[0], "", *notes)
+    else:
+        yield document.inner(values, "", *notes)
+
+
+def _is_chunk_lines(text: str) -> bool:
+    """Return whether each line is a JSON object and one of the first is a chunk: an event stream as it is."""
+    if text[:64].lstrip("\ufeff \t\r\n")[:1] != "{":
+        return False
+    lines = [line for line in text.lstrip("\ufeff").split("\n") if line.strip()]
+    if len(lines) < 2 or not all(line.lstrip()[:1] == "{" for line in lines) or lines[0].strip() == "{":
+        return False
+    for line in lines[:16]:
+        try:
+            return is_chunk(json.loads(line))
+        except (ValueError, RecursionError):
+            continue
+    return False
+
+
+def _values(text: str) -> tuple[list[Any], int]:
+    values: list[Any] = []
+    left_out = 0
+    at = _BLANKS.match(text).end()  # type: ignore[union-attr]
+    while at < len(text):
+        if text.startswith(DONE, at):
+            value, at = DONE, at + len(DONE)
+        else:
+            try:
+                value, at = parse_json(text, at)
+            except json.JSONDecodeError as error:
+                line_end = text.find("\n", at)
+                if not values or (line_end < 0 and error.pos < len(text.rstrip())):
+                    raise Unreadable(f"is not valid JSON (line {error.lineno})") from None
+                left_out += 1
+                at = _BLANKS.match(text, line_end if line_end >= 0 else len(text)).end()  # type: ignore[union-attr]
+                continue
+        values.append(value)
+        at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]
+    return values, left_out

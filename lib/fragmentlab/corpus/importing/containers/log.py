@@ -1,0 +1,158 @@
+"""Lines with something else around the events: what a logger writes before them, a paste, other output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from fragmentlab.corpus.importing.budget import Budget
+from fragmentlab.corpus.importing.documents import Body, Document
+from fragmentlab.corpus.importing.lines import (
+    FIELD,
+    data_mark,
+    data_start,
+    escaped_events,
+    json_end,
+    names_chunk,
+    plain_lines,
+    prefix_pattern,
+    with_blank_lines,
+)
+from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, Unit, blocks, bodies, unit_of
+from fragmentlab.corpus.importing.values import DONE, STRING, parse_json
+from fragmentlab.wire.protocols import could_be_chunk, is_chunk
+
+PREFIX_REMOVED = "prefixes removed from lines"
+OTHER_TEXT = "other text stood before an event"
+ESCAPED = "line ends were escaped"
+SPREAD = "events stood on more than one line"
+_MAX_STARTS = 8
+_MAX_SPREAD = 2000
+_CURL = re.compile(r"[*<>] |[{}] \[\d+ bytes data\]")
+
+
+def recognise(document: Document) -> bool:
+    text = document.text
+    return ("data:" in text and any(data_mark(line) is not None for line in text.split("\n"))) or (
+        names_chunk(text) and ("delta" in text or '"chat.completion' in text)
+    )
+
+
+def read(document: Document, budget: Budget) -> Iterator[Body]:
+    lines = plain_lines(document.text)
+    budget.visit(len(lines))
+    marks = [data_mark(line) for line in lines]
+    if any(mark is not None for mark in marks):
+        yield from _events(document, lines, marks, budget)
+    elif units := list(_chunks(lines, budget)):
+        yield from bodies(document, units, PREFIX_REMOVED)
+
+
+def _events(document: Document, lines: list[str], marks: list[int | None], budget: Budget) -> Iterator[Body]:
+    """Read lines of which events begin at the marks: cut what stands before, drop what is no event."""
+    prefixes = [line[:mark] for line, mark in zip(lines, marks, strict=True) if mark is not None]
+    bare = prefixes.count("")
+    pattern = prefix_pattern(prefixes) if not bare else None
+    notes = {OTHER_TEXT: None} if bare and bare < len(prefixes) else {} if bare else {PREFIX_REMOVED: None}
+    found: list[str] = []
+    first = next(number for number, mark in enumerate(marks) if mark is not None)
+    number = _first_field(lines, pattern, first)
+    if any(map(str.strip, lines[:number])):
+        notes[OTHER_TEXT] = None
+    while number < len(lines):
+        line, mark = lines[number], marks[number]
+        number += 1
+        if mark is None:
+            rest = _rest(line, pattern, bool(bare))
+            if rest is not None:
+                found.append(rest)
+            elif line.strip():
+                notes[OTHER_TEXT] = None
+            continue
+        line = line[mark:]
+        if json_end(line, data_start(line, 0)) == len(line.rstrip()):
+            found.append(line)
+        elif (events := escaped_events(line)) is not None:
+            found += events.split("\n")[:-1]
+            notes[ESCAPED] = None
+        elif (spread := _spread(line, lines, number, budget)) is not None:
+            data, number = spread
+            found.append(data)
+            notes[SPREAD] = None
+        else:
+            found.append(line)
+    text = "\n".join([*found, ""])
+    if "\n\n" not in text.strip("\n") and (restored := with_blank_lines(found)) is not None:
+        text = restored
+        notes[BLANK_LINES_LOST] = None
+    yield from bodies(document, blocks(text), *notes)
+
+
+def _first_field(lines: list[str], pattern: object, first: int) -> int:
+    """Return the line at which the first event begins: fields such as its name may stand before its data."""
+    number = first
+    while number and (rest := _rest(lines[number - 1], pattern, pattern is None)) and FIELD.match(rest):
+        number -= 1
+    return number
+
+
+def _rest(line: str, pattern: object, is_bare: bool) -> str | None:
+    """Return a line without what was written before it; None where it is another kind of line."""
+    if pattern is None:
+        return line if is_bare and not _CURL.match(line) else None
+    match = pattern.match(line)  # type: ignore[attr-defined]
+    return None if match is None else line[match.end() :]
+
+
+def _spread(line: str, lines: list[str], number: int, budget: Budget) -> tuple[str, int] | None:
+    """Join an event whose JSON goes on over the next lines; return it and the number of the line after it."""
+    text = line[data_start(line, 0) :]
+    depth = _open_brackets(text)
+    parts = [text]
+    last = min(len(lines), number + _MAX_SPREAD)
+    while depth > 0 and number < last and data_mark(lines[number]) is None:
+        parts.append(lines[number])
+        budget.visit()
+        depth += _open_brackets(lines[number])
+        number += 1
+    joined = "".join(parts)
+    if len(parts) == 1 or json_end(joined, 0) != len(joined.rstrip()):
+        return None
+    return f"data: {' '.join(part.strip() for part in parts)}", number
+
+
+def _open_brackets(text: str) -> int:
+    text = STRING.sub("", text)
+    return text.count("{") + text.count("[") - text.count("}") - text.count("]")
+
+
+def _chunks(lines: list[str], budget: Budget) -> Iterator[Unit]:
+    """Yield the chunk objects and end markers of lines, wherever in a line they begin."""
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        if line.rstrip().endswith(DONE):
+            yield unit_of(DONE)
+            continue
+        at = -1
+        for _ in range(_MAX_STARTS):
+            at = line.find("{", at + 1)
+            if at < 0:
+                break
+            end = json_end(line, at)
+            spread = (
+                _spread(line[at:], lines, number, budget)
+                if end is None and at + 1 == len(line.rstrip())
+                else None
+            )
+            if spread is not None:
+                text, number = spread[0].removeprefix("data: "), spread[1]
+            elif end is not None:
+                text = line[at:end]
+            else:
+                continue
+            value = parse_json(text)[0]
+            if is_chunk(value) or could_be_chunk(value):
+                yield Unit(text)
+            break

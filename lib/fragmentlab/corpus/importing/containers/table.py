@@ -1,0 +1,56 @@
+"""CSV and TSV: rows as records; a cell may hold a whole stream, or each row an event."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+
+from fragmentlab.corpus.importing.budget import Budget, Unreadable
+from fragmentlab.corpus.importing.documents import Document
+from fragmentlab.corpus.importing.lines import names_chunk
+
+_HEADER = re.compile(r"[\w \"'.@/-]++(?:[,;\t|][\w \"'.@/-]*+)++$")
+_QUOTED = re.compile(r'(?:^|[,;\t|])"(?:data:|event:|:|\{""|\[)', re.MULTILINE)
+_LONGEST_CELL = 64 << 20
+
+
+def recognise(document: Document) -> bool:
+    text = document.text
+    if not document.name or not text or not ("data:" in text or names_chunk(text) or '""choices""' in text):
+        return False
+    first = document.head.partition("\n")[0].rstrip("\r")
+    return document.suffix in (".csv", ".tsv") or (
+        _HEADER.match(first) is not None and _QUOTED.search(text) is not None
+    )
+
+
+def read(document: Document, budget: Budget) -> Iterator[Document]:
+    text = document.text.lstrip("\ufeff")
+    first = text.partition("\n")[0]
+    delimiter = max(",;\t|", key=first.count)
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        rows = list(_rows(text, delimiter, budget))
+    except csv.Error:
+        raise Unreadable("is a table that is broken") from None
+    finally:
+        csv.field_size_limit(before)
+    if rows:
+        yield document.inner([dict(enumerate_columns(row)) for row in rows], "")
+
+
+def _rows(text: str, delimiter: str, budget: Budget) -> Iterator[list[str]]:
+    for row in csv.reader(_lines(text), delimiter=delimiter):
+        budget.visit(len(row))
+        yield row
+
+
+def enumerate_columns(row: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield each cell of a row with the name of its column, which is its number."""
+    return ((f"column {number + 1}", cell) for number, cell in enumerate(row))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield lines with their ends, so that those inside a cell stay what they are."""
+    return (match[0] for match in re.finditer(r"[^\n]*\n|[^\n]+", text))

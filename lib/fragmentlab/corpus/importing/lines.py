@@ -1,0 +1,111 @@
+"""Lines of text that hold events: where the event begins in a line, and what was written before it."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+
+from fragmentlab.corpus.importing.budget import Unreadable
+from fragmentlab.corpus.importing.values import parse_json
+
+FIELD = re.compile(r"(?:data|event|id|retry)?:")
+"""How a line of an event stream begins, a comment included."""
+_DATA = re.compile(r"data:[ \t]*+(?=\\*[{\[])")
+_CHUNK = re.compile(r"\\*\"(?:choices|error)\\*\"")
+_ESCAPED_END = re.compile(r"(?:\\[rn])++")
+_TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
+_PUNCTUATION = frozenset(string.punctuation) - {"_"}
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def plain_lines(text: str) -> list[str]:
+    """Split text into lines, without the colours of a terminal."""
+    if "\x1b[" in text:
+        text = _ANSI.sub("", text)
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def data_mark(line: str) -> int | None:
+    """Return where ``data:`` with JSON or an end marker after it begins in a line."""
+    if "data:" not in line:
+        return None
+    match = _DATA.search(line)
+    return None if match is None else match.start()
+
+
+def names_chunk(line: str) -> bool:
+    """Return whether the line has a key of a chunk or of an error, escaped or not."""
+    return ("choices" in line or "error" in line) and _CHUNK.search(line) is not None
+
+
+def json_end(text: str, at: int) -> int | None:
+    """Return where the JSON value or end marker that begins at ``at`` ends, None where none does."""
+    if text.startswith("[DONE]", at):
+        return at + len("[DONE]")
+    try:
+        return parse_json(text, at)[1]
+    except (ValueError, Unreadable):
+        return None
+
+
+def data_start(line: str, mark: int) -> int:
+    """Return where the data of the event begins whose ``data:`` stands at ``mark``."""
+    match = _DATA.match(line, mark)
+    return mark if match is None else match.end()
+
+
+def escaped_events(text: str) -> str | None:
+    r"""Return the events of a text whose line ends were written as ``\n``; None where it is not that."""
+    found = []
+    at = 0
+    while at < len(text):
+        field_end = text.find(":", at) + 1
+        if not FIELD.match(text, at):
+            return None
+        start = data_start(text, at)
+        end = json_end(text, start) if start != at else text.find("\\n", field_end)
+        if end is None or end < 0:
+            return None
+        mark = _ESCAPED_END.match(text, end)
+        if mark is None:
+            found.append(text[at:end] + "\n")
+            return "".join(found) if not text[end:].strip() and len(found) > 1 else None
+        found.append(text[at:end] + mark[0].replace("\\r", "").replace("\\n", "\n"))
+        at = mark.end()
+    return "".join(found)
+
+
+def prefix_pattern(prefixes: Sequence[str]) -> re.Pattern[str] | None:
+    """Return a pattern for what was written before each event, None where the prefixes have no one form."""
+    rows = [_TOKEN.findall(prefix) for prefix in dict.fromkeys(prefixes)]
+    if (
+        len({tuple(token if token in _PUNCTUATION else token[:1].isspace() for token in row) for row in rows})
+        != 1
+    ):
+        return None
+    columns = [set(column) for column in zip(*rows, strict=True)]
+    blank = _pattern_of(columns.pop()) if columns and min(columns[-1]).isspace() else ""
+    # Of an empty line loggers often drop the blanks at the end.
+    return re.compile("".join(map(_pattern_of, columns)) + (f"(?:{blank}|[ \t]*$)" if blank else ""))
+
+
+def _pattern_of(tokens: set[str]) -> str:
+    if len(tokens) == 1 and not any(map(str.isdigit, min(tokens))):
+        return re.escape(min(tokens))
+    return r"\s+" if min(tokens).isspace() else r"[A-Za-z]+" if all(map(str.isalpha, tokens)) else r"\w+"
+
+
+def with_blank_lines(lines: Sequence[str]) -> str | None:
+    """Return lines with each event's end put back; None where a line's data is no whole JSON by itself."""
+    found = []
+    events = 0
+    for line in lines:
+        found.append(line)
+        if line.startswith("data:"):
+            start = data_start(line, 0)
+            if start == 0 or json_end(line, start) != len(line.rstrip()):
+                return None
+            events += 1
+            found.append("")
+    return "\n".join([*found, ""]) if events > 1 else None

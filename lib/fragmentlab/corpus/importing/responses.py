@@ -1,0 +1,189 @@
+"""Events of a log to the responses in it: which belong together, and where one ends and another begins.
+
+Two responses in one log are two streams, but a response whose chunk ids change in mid-stream stays one. So an
+id alone separates nothing: another id begins another response where a chunk says that one begins (its role),
+or where the response before has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fragmentlab.corpus.importing.documents import Body, Document
+from fragmentlab.corpus.importing.values import DONE, as_body, json_text
+from fragmentlab.wire.events import event
+from fragmentlab.wire.fragments import choices_of
+
+BLANK_LINES_LOST = "blank lines between events were lost, put back"
+SPLIT = "responses of one log told apart"
+REVERSED = "events stood in reverse order"
+_BLOCK = re.compile(r"(?:[^\r\n]++(?:\r\n|\n|\r|\Z))*+(?:\r\n|\n|\r)*+")
+
+
+@dataclass(repr=False)
+class Unit:
+    """One event of a log: its data, and what it says of the response that it belongs to."""
+
+    data: str
+    name: str | None = None
+    raw: str | None = None
+    """The lines of the event as they were, where it was one of a text."""
+    run: int = 0
+    """The list that it stood in."""
+    chunk: Any = None
+    id: str | None = None
+    starts: bool = False
+    """Whether it gives the role, as the first chunk of a response does."""
+    finishes: bool = False
+    carries: bool = False
+    """Whether it holds content or fragments."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is the end marker."""
+        return self.data.strip(" \t") == DONE
+
+    def __post_init__(self) -> None:
+        if self.chunk is None and self.data[:1] == "{":
+            try:
+                self.chunk = json.loads(self.data)
+            except (ValueError, RecursionError):
+                return
+        if isinstance(self.chunk, dict):
+            told = self.chunk.get("id")
+            self.id = told if isinstance(told, str) and told else None
+        for choice in choices_of(self.chunk):
+            delta = choice.get("delta")
+            delta = delta if isinstance(delta, dict) else {}
+            self.starts |= bool(delta.get("role"))
+            self.finishes |= bool(choice.get("finish_reason"))
+            self.carries |= bool(delta.get("content") or delta.get("tool_calls"))
+
+
+def unit_of(value: Any, name: str | None = None, run: int = 0) -> Unit:
+    """Return the event of a parsed chunk, or of a text with its data."""
+    if type(value) is str:
+        return Unit(" ".join(value.split("\n")), name, run=run)
+    return Unit(json_text(value), name, run=run, chunk=value)
+
+
+@dataclass(repr=False)
+class _Response:
+    units: list[Unit] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    roles: int = 0
+    is_finished: bool = False
+    is_done: bool = False
+
+    def take(self, unit: Unit) -> None:
+        self.units.append(unit)
+        self.roles += unit.starts
+        self.is_finished |= unit.finishes
+        self.is_done |= unit.is_done
+        if unit.id is not None:
+            self.ids.add(unit.id)
+
+    @property
+    def repeats_roles(self) -> bool:
+        return self.roles > 1
+
+    @property
+    def has_ended(self) -> bool:
+        return self.is_finished or self.is_done
+
+
+def responses(units: Sequence[Unit]) -> list[list[Unit]]:
+    """Return the events of each response, in the order in which the responses began."""
+    runs = Counter(unit.run for unit in units)
+    ids = Counter(unit.id for unit in units if unit.id is not None)
+    if len(ids) * 2 > ids.total():
+        # Each chunk has an id of its own, which says nothing of the response.
+        units = [replace(unit, id=None) if unit.id else unit for unit in units]
+    opened: list[_Response] = []
+    by_id: dict[str, _Response] = {}
+    before: Unit | None = None
+    for unit in units:
+        current = _home(unit, before, runs, opened, by_id)
+        current.take(unit)
+        if unit.id is not None:
+            by_id[unit.id] = current
+        before = unit
+    return [response.units for response in opened]
+
+
+def _home(
+    unit: Unit,
+    before: Unit | None,
+    runs: Counter[int],
+    opened: list[_Response],
+    by_id: dict[str, _Response],
+) -> _Response:
+    """Return the response that an event belongs to, a new one where it begins one."""
+    if before is not None and opened:
+        if unit.is_done:
+            return next(
+                (known for known in reversed(opened) if known.is_finished and not known.is_done), opened[-1]
+            )
+        known = by_id.get(unit.id or "", opened[-1])
+        parted = before.run != unit.run and max(runs[before.run], runs[unit.run]) > 1
+        if not _begins(unit, known, is_new=unit.id is not None and unit.id not in by_id, parted=parted):
+            return known
+    opened.append(_Response())
+    return opened[-1]
+
+
+def _begins(unit: Unit, known: _Response, is_new: bool, parted: bool) -> bool:
+    has_other_id = is_new and bool(known.ids)
+    if known.has_ended:
+        return (unit.starts and (known.is_finished or has_other_id)) or (
+            unit.carries and (has_other_id or parted)
+        )
+    return unit.starts and not known.repeats_roles and known.roles > 0 and (has_other_id or parted)
+
+
+def bodies(
+    document: Document, units: Sequence[Unit], *notes: str, fidelity: str = "chunks"
+) -> Iterable[Body]:
+    """Yield the body of each response in the events of a document."""
+    if _is_reversed(units):
+        units, notes = units[::-1], (*notes, REVERSED)
+    found = responses(units)
+    if len(found) > 1:
+        notes = (*notes, SPLIT)
+    for number, response in enumerate(found):
+        place = f"{document.place}({number + 1})" if len(found) > 1 else document.place
+        yield replace(document.body(written(response), *notes, fidelity=fidelity), place=place)
+
+
+def _is_reversed(units: Sequence[Unit]) -> bool:
+    """Return whether the newest event stands first, as some log viewers export them."""
+    return (
+        len(units) > 2
+        and (units[0].is_done or units[0].finishes)
+        and units[-1].starts
+        and not any(unit.starts for unit in units[:-1])
+    )
+
+
+def written(units: Sequence[Unit]) -> bytes:
+    """Write events as they were; chunk objects without any other event as JSON Lines."""
+    if all(unit.raw is not None for unit in units):
+        return as_body("".join(unit.raw or "" for unit in units))
+    if any(unit.is_done or unit.name for unit in units) or units[0].data[:1] != "{":
+        return b"".join(event(as_body(unit.data), unit.name) for unit in units)
+    return b"".join(as_body(unit.data) + b"\n" for unit in units)
+
+
+def blocks(text: str) -> list[Unit]:
+    """Return the events of an event stream, each with its lines as they were."""
+    return [_block(match[0]) for match in _BLOCK.finditer(text) if match[0]]
+
+
+def _block(raw: str) -> Unit:
+    data = [line[5:].removeprefix(" ") for line in raw.splitlines() if line.startswith("data:")]
+    return Unit("\n".join(data), raw=raw)
