@@ -4,9 +4,9 @@ from __future__ import annotations
 
 REASONS = {
     "nothing": "is empty",
-    "binary": "is binary and of no kind that is known; unpack or export it as text",
+    "binary": "is binary, such as compressed bytes without their header; unpack or export it as text",
     "no recording": "holds no recorded stream that is recognised",
-    "packet capture": "is a packet capture; follow the HTTP stream in the capture tool and export that as text",
+    "packet capture": "is a packet capture; export the followed HTTP stream of your capture tool as text",
     "archive": "is an archive of a kind that is not read; unpack it first",
     "columnar": "is a columnar file and no batch; export it as CSV or JSON Lines",
     "pickle": "is a Python pickle, which is never run; write the chunks as JSON instead",
@@ -22,7 +22,6 @@ REASONS = {
     "record whole chunks",
     "body not kept": "holds an event stream of which the recorder kept no body; record it with bodies",
     "not Base64": "holds a body that is said to be Base64 and is not",
-    "compressed": "holds compressed bytes that cannot be unpacked",
     "only comments": "holds an event stream of comments only",
     "a part of the body": "holds a body of which the recorder kept only a part of the body",
 }
@@ -30,7 +29,6 @@ REASONS = {
 QUIET = {
     "nothing": "files that are empty",
     "binary": "files that are binary",
-    "compressed": "files that are binary",
     "picture": "files that are binary",
     "columnar": "files that are binary",
     "web page": "files that are web pages",

@@ -28,7 +28,7 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
     try:
         data = b"".join(opener(document.content, budget))
     except (zlib.error, OSError, EOFError, lzma.LZMAError, _Broken):
-        raise Unreadable("is packed, but does not unpack") from None
+        raise Unreadable("is compressed, but does not unpack; save it again") from None
     name = document.name
     for suffix in _SUFFIXES:
         if document.suffix == suffix:

@@ -50,7 +50,7 @@ def _reason(document: Document) -> str | None:
             return "nothing"
     head = document.head
     if not head:
-        return "compressed" if _is_dense(document.data) else "binary" if document.data else "nothing"
+        return "binary" if document.data else "nothing"
     if _PAGE.match(head) or (head.startswith("<?xml") and _PAGE.search(head[:2000])):
         return "web page"
     is_printed = _SUBJECT.search(head) and (_CLASS.search(head) or _is_printed(head))
@@ -67,8 +67,3 @@ def _is_printed(head: str) -> bool:
         re.search(r"^\s+(?:id|object|choices|delta): ", head, re.MULTILINE) is not None
         and re.match(r"[^\n]*[{\[]\s*$", head, re.MULTILINE) is not None
     )
-
-
-def _is_dense(data: bytes) -> bool:
-    """Return whether bytes look packed or encrypted: most byte values occur."""
-    return len(set(data[:4096])) > min(200, len(data[:4096]) * 0.6)
