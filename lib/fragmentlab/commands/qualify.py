@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--long-lived", action="store_true", help="one process for all streams, which come length-prefixed"
     )
     command.add_argument(
-        "--time-limit", metavar="S", type=_positive, default=10.0, help="seconds a stream (default: 10)"
+        "--time-limit", metavar="S", type=_positive, default=10.0, help="seconds per stream (default: 10)"
     )
     command.add_argument(
         "--memory-limit", metavar="MIB", type=_at_least_one, default=1024, help="MiB (default: 1024)"
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="MIB",
         type=_at_least_one,
         default=4,
-        help="MiB of output a stream (default: 4)",
+        help="MiB of output per stream (default: 4)",
     )
     command.add_argument(
         "--categories", metavar="a,b", default="", help="categories of the command's own that runs may record"
@@ -83,7 +83,7 @@ def _summary(counts: Mapping[str, int]) -> Iterator[str]:
     outcomes = [f"{count} {name}" for name, count in sorted(counts.items()) if name != "streams"]
     yield f"{counts['streams']} streams: {', '.join(outcomes)}"
     if counts.get("failed") == counts["streams"]:
-        yield "it answered for no stream: give it one on standard input by hand and see what it prints"
+        yield "the command answered for no stream: give it one on standard input and see what it prints"
 
 
 def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal
 
 from msgspec import Meta
 from msgspec.structs import asdict
@@ -26,6 +26,7 @@ from fragmentlab.files import open_file, reason
 from fragmentlab.formats import StrictStruct, decode
 from fragmentlab.qualification.runs.parts import file_sha256
 from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS, Rows
+from fragmentlab.qualification.runs.run_files import SourceFacts
 from fragmentlab.qualification.runs.writer import RunWriter, tidy, unwritable
 from fragmentlab.subjects.answer import STAGES
 
@@ -99,7 +100,15 @@ def import_log(
             for line in tidy(runs):
                 say(line)
             # A hash of the log could be guessed from what it holds, so it is keyed like those of tasks.
-            header = _header(revision, private_hash(sha256.encode(), runs), lines)
+            source = SourceFacts(
+                _BATCH, "log", private_hash(sha256.encode(), runs), "imported", "imported", lines
+            )
+            header = {
+                "revision": revision,
+                "subject": {"kind": "imported", "name": "an imported log"},
+                "reconstruction": None,
+                "sources": [asdict(source)],
+            }
             names: Counter[str] = Counter()
             with RunWriter(runs, header) as writer:
                 for number, data in _lines(file):
@@ -108,23 +117,6 @@ def import_log(
                 return writer.complete()
         except OSError as error:
             raise unwritable(error) from None
-
-
-def _header(revision: str, sha256: str, lines: int) -> dict[str, Any]:
-    source = {
-        "name": _BATCH,
-        "kind": "log",
-        "sha256": sha256,
-        "evidence": "imported",
-        "declared": "imported",
-        "count": lines,
-    }
-    return {
-        "revision": revision,
-        "subject": {"kind": "imported", "name": "an imported log"},
-        "reconstruction": None,
-        "sources": [source],
-    }
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:

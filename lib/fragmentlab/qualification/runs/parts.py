@@ -1,5 +1,4 @@
-"""The Parquet parts of a run: written a bounded group of rows at a time, read back with their hash
-checked."""
+"""The Parquet parts of a run: written a bounded group of rows at a time, read back whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an observation to rows: one result a stream, one diagnostic a fault, and apart from both its timing.
+"""From an observation to rows: one result per stream, one diagnostic per fault, and apart from both a timing.
 
 Facts of the stream (events, fragments, argument bytes, null continuations, tolerances) are the kit's own
 whole reading of it, the same for every subject; outcome, stage, category and faults are the subject's. Raw
@@ -16,66 +16,36 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import astuple
 
-from fragmentlab.assembler import Fault, Limits, Result
+from fragmentlab.assembler import Limits, Result
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.formats import canonical
 from fragmentlab.qualification.runs.sources import Item
 from fragmentlab.subjects.assembler import listing, raw_calls
 from fragmentlab.subjects.interface import Observation, RawCall
 
-RESULTS = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("batch", pa.string()),
-        ("evidence", pa.string()),
-        ("provider", pa.string()),
-        ("server", pa.string()),
-        ("model", pa.string()),
-        ("body_sha256", pa.string()),
-        ("conditions_sha256", pa.string()),
-        ("outcome", pa.string()),
-        ("stage", pa.string()),
-        ("category", pa.string()),
-        ("incoming_kind", pa.string()),
-        ("events", pa.int64()),
-        ("fragments", pa.int64()),
-        ("arguments_bytes", pa.int64()),
-        ("null_continuations", pa.int64()),
-        ("first_null_fragment", pa.int64()),
-        ("tolerances", pa.string()),
-        ("expected_outcome", pa.string()),
-        ("expected_category", pa.string()),
-        ("as_expected", pa.bool_()),
-        ("calls_match", pa.bool_()),
-    ]
+_TYPES = {"": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+
+
+def _schema(columns: str) -> pa.Schema:
+    pairs = (column.partition(":") for column in columns.split())
+    return pa.schema([(name, _TYPES[kind]) for name, _, kind in pairs])
+
+
+RESULTS = _schema(
+    "stream batch evidence provider server model body_sha256 conditions_sha256 outcome stage category "
+    "incoming_kind events:int fragments:int arguments_bytes:int null_continuations:int "
+    "first_null_fragment:int tolerances expected_outcome expected_category as_expected:bool calls_match:bool"
 )
-"""One row a stream. ``conditions_sha256`` covers tools, limits and the end; ``first_null_fragment`` is the
+"""One row per stream. ``conditions_sha256`` covers tools, limits and the end; ``first_null_fragment`` is the
 ordinal of the first null continuation, so that a sentence about them can be followed down; ``tolerances`` is
 JSON text; ``calls_match`` says whether an accepted stream's calls are those that the vector expects or,
 without one, those that the kit assembles (null where neither has any)."""
-DIAGNOSTICS = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("batch", pa.string()),
-        ("evidence", pa.string()),
-        ("fault", pa.int64()),
-        ("category", pa.string()),
-        ("stage", pa.string()),
-        ("event", pa.int64()),
-        ("fragment", pa.int64()),
-        ("call", pa.int64()),
-        ("incoming_kind", pa.string()),
-        ("incoming_empty", pa.bool_()),
-        ("had_id", pa.bool_()),
-        ("previous_identity", pa.string()),
-        ("next_identity", pa.string()),
-        ("flags", pa.string()),
-    ]
+DIAGNOSTICS = _schema(
+    "stream batch evidence fault:int category stage event:int fragment:int call:int incoming_kind "
+    "incoming_empty:bool had_id:bool previous_identity next_identity flags"
 )
-"""One row a fault, ``fault`` counting from 1 within its stream; ``flags`` is JSON text."""
-TIMINGS = pa.schema(
-    [("stream", pa.string()), ("batch", pa.string()), ("seconds", pa.float64()), ("time", pa.string())]
-)
+"""One row per fault, ``fault`` counting from 1 within its stream; ``flags`` is JSON text."""
+TIMINGS = _schema("stream batch seconds:float time")
 """Outside row equality: wall seconds of one stream, or the time that an imported log gives."""
 
 Row = dict[str, Any]
@@ -86,36 +56,36 @@ _FIRST_LIMITS = frozenset(
 )
 """Limits that the hash of conditions always covers. A later one counts only where a stream changes it, so
 that runs recorded before it came stay comparable."""
-_FAULT_FIELDS = (
-    "category", "stage", "event", "fragment", "call", "incoming_kind", "incoming_empty", "had_id",
-    "previous_identity", "next_identity",
-)  # fmt: skip
+_FAULT_FIELDS = DIAGNOSTICS.names[4:-1]
 
 
 def rows_of(item: Item, observation: Observation) -> Rows:
-    """Return the result, the diagnostics and the timing of one observed case."""
-    reading = observation.reading or _reading(item.stream)
-    key = {"stream": item.stream.id, "batch": item.batch}
-    faults = [_diagnostic(item, n, fault) for n, fault in enumerate(observation.faults, 1)]
-    timing = {**key, "seconds": observation.seconds, "time": None}
-    return _result(item, observation, reading), faults, timing
-
-
-def _reading(stream: Stream) -> Result:
-    return stream.assemble(diagnose=True, limits=listing(stream.limits))
+    """Return the result, the diagnostics and the timing of one observed stream."""
+    stream = item.stream
+    reading = observation.reading or stream.assemble(diagnose=True, limits=listing(stream.limits))
+    key = {"stream": stream.id, "batch": item.batch}
+    faults = [
+        {
+            **key,
+            "evidence": item.evidence,
+            "fault": number,
+            **{name: getattr(fault, name) for name in _FAULT_FIELDS},
+            "flags": canonical(fault.flags),
+        }
+        for number, fault in enumerate(observation.faults, 1)
+    ]
+    return _result(item, observation, reading), faults, {**key, "seconds": observation.seconds, "time": None}
 
 
 def _conditions_sha256(stream: Stream) -> str:
-    """One hash over what a stream is judged by beside its bytes: tools, limits and how its transport
-    ended."""
+    """One hash over what a stream is judged by beside its bytes: tools, limits and how it ended."""
     defaults = dataclasses.asdict(Limits())
     limits = {
         name: value
         for name, value in dataclasses.asdict(stream.limits).items()
         if name in _FIRST_LIMITS or value != defaults[name]
     }
-    conditions = [stream.tools, limits, stream.end, stream.framing]
-    return hashlib.sha256(canonical(conditions).encode()).hexdigest()
+    return hashlib.sha256(canonical([stream.tools, limits, stream.end, stream.framing]).encode()).hexdigest()
 
 
 def _first_null(reading: Result) -> int | None:
@@ -183,14 +153,3 @@ def _same_json(first: str, second: str) -> bool:
         return canonical(json.loads(first)) == canonical(json.loads(second))
     except (ValueError, RecursionError):
         return False
-
-
-def _diagnostic(item: Item, number: int, fault: Fault) -> Row:
-    return {
-        "stream": item.stream.id,
-        "batch": item.batch,
-        "evidence": item.evidence,
-        "fault": number,
-        **{name: getattr(fault, name) for name in _FAULT_FIELDS},
-        "flags": canonical(fault.flags),
-    }

@@ -53,10 +53,9 @@ def verify_runs(runs: Path, head: str | None = None) -> Verification:
         folder = locate(runs, entry)
         if folder is None:
             problems.append(f"run {entry.run} was dropped: entry {entry.number} has no folder")
-        elif folder.name == entry.run:
-            problems += _folder_problems(folder, entry)
-        else:
-            problems += _folder_problems(folder, entry)
+            continue
+        problems += _folder_problems(folder, entry)
+        if folder.name != entry.run:
             notes = [note for note in notes if not note.startswith(f"{folder.name} ")]
             notes.append(
                 f"run {entry.run} is recorded and whole, but still has its working name {folder.name}; "
