@@ -24,6 +24,8 @@ TOP_LEVEL = {
     "docs",
     "benchmarks",
     "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
     "environment.yml",
     "constraints.txt",
     "pyproject.toml",
