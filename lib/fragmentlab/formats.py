@@ -54,7 +54,7 @@ class StrictStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Number:
+class HugeNumber:
     """A number that Python's own types cannot hold, where a format takes any JSON."""
 
     text: str
@@ -118,13 +118,13 @@ def _object(pairs: list[tuple[str, Any]], twice: list[_KeyTwice]) -> Any:
     return twice[-1]
 
 
-def _integer(text: str) -> int | Number:
-    return int(text) if len(text) <= _LONGEST_INTEGER else Number(text)
+def _integer(text: str) -> int | HugeNumber:
+    return int(text) if len(text) <= _LONGEST_INTEGER else HugeNumber(text)
 
 
-def _float(text: str) -> float | Number:
+def _float(text: str) -> float | HugeNumber:
     value = float(text)
-    return value if math.isfinite(value) else Number(text)
+    return value if math.isfinite(value) else HugeNumber(text)
 
 
 def _refuse_constant(text: str) -> NoReturn:

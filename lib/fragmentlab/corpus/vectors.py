@@ -24,7 +24,7 @@ from fragmentlab.assembler.rules import Identity, IncomingKind
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
 from fragmentlab.files import find_path, read_bytes, reason
-from fragmentlab.formats import Number, StrictStruct, decode
+from fragmentlab.formats import HugeNumber, StrictStruct, decode
 from fragmentlab.wire.events import body
 
 SCHEMA = "fragmentlab-vectors-v1"
@@ -321,5 +321,5 @@ def _reads(entry: VectorEntry) -> tuple[bytes, ...]:
     return (body((_MARKED_NUMBER.sub(r"\1", chunk) for chunk in chunks), done=entry.done is not False),)
 
 
-def _marked(number: Number) -> str:
+def _marked(number: HugeNumber) -> str:
     return _NUMBER_MARK + number.text

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, FragmentRow, Result, RuleSet
 from fragmentlab.qualification.candidates.counterfactuals import Counterfactual
-from fragmentlab.qualification.runs.sources import Item, Source
+from fragmentlab.qualification.runs.sources import Item, RunSource
 
 RuleCell = tuple[str, str]
 """(identity, column) of the rule table."""
@@ -48,7 +48,7 @@ class BenchRow:
 
 
 def bench(
-    sources: Sequence[Source], tables: Sequence[RuleSet], counterfactuals: Iterable[str] = ()
+    sources: Sequence[RunSource], tables: Sequence[RuleSet], counterfactuals: Iterable[str] = ()
 ) -> list[BenchRow]:
     """Return a row for every stream under the default rule set, the tables and the counterfactuals.
 

@@ -42,7 +42,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Source:
+class RunSource:
     """A batch or vector file: ``sha256`` covers its content, ``declared`` is the evidence that it claims."""
 
     name: str
@@ -61,7 +61,7 @@ class Source:
         return facts | {"sha256": private_hash(self.sha256.encode(), runs)} if self.private else facts
 
 
-def open_sources(arguments: Sequence[str | Path]) -> list[Source]:
+def open_sources(arguments: Sequence[str | Path]) -> list[RunSource]:
     """Open each argument: a batch's folder or name, a vector file, or a folder of vector files.
 
     Raises InputError for what is none of these, for a batch of imported outcomes and for two sources of one
@@ -76,7 +76,7 @@ def open_sources(arguments: Sequence[str | Path]) -> list[Source]:
     return sources
 
 
-def _open(path: Path) -> Iterator[Source]:
+def _open(path: Path) -> Iterator[RunSource]:
     if path.suffix == ".json" and not path.is_dir():
         yield _vectors(path)
     elif path.is_dir() and not (path / MANIFEST).exists() and any(path.glob("*.json")):
@@ -86,12 +86,12 @@ def _open(path: Path) -> Iterator[Source]:
         yield _batch(refuse_private(open_batch(path)))
 
 
-def _batch(batch: Batch) -> Source:
+def _batch(batch: Batch) -> RunSource:
     name = check_label(batch.name, "a batch's name")
     if batch.evidence not in REPLAYED_EVIDENCE:
         raise InputError(f"batch {name} holds nothing to replay; take outcomes with `runs import`")
     evidence = REPLAYED_EVIDENCE[batch.evidence]
-    return Source(
+    return RunSource(
         name,
         "batch",
         batch.sha256,
@@ -122,12 +122,12 @@ def _check_tools(stream: Stream, where: str) -> None:
         raise InputError(f"{where}: its tools cannot be used: {error}") from None
 
 
-def _vectors(path: Path) -> Source:
+def _vectors(path: Path) -> RunSource:
     file = load_vectors(path)
     name = f"vectors/{check_label(path.stem, 'the name of a vector file')}"
     if unfit := sum(not is_label(vector.id) for vector in file.vectors):
         raise InputError(f"{path}: {unfit} vector id(s) cannot be shown; use topic/one-fault-name")
-    return Source(
+    return RunSource(
         name,
         "vectors",
         file.sha256,
