@@ -147,6 +147,26 @@ def test_merging_states_loses_nothing(name: str) -> None:
     assert not table.executable
 
 
+@pytest.mark.parametrize("name", ["keep-established", "borrow-previous", "inherit-response"])
+def test_each_body_once_finds_the_same(name: str) -> None:
+    """A search that really takes both responses, one after the other, each time, finds the same."""
+
+    def after(earlier: bytes | None) -> Any:
+        def take(body: bytes) -> Any:
+            if name in SHIPPED:
+                for taken in filter(None, (earlier, body)):
+                    result = assemble(taken, rules=name, diagnose=True, end="clean")
+                return result
+            subject = Counterfactual(name)
+            for taken in filter(None, (earlier, body)):
+                result = subject.assemble(taken, diagnose=True, end="clean")
+            return result
+
+        return take
+
+    assert check_model(Checkable(name, after)) == check_shipped(name)
+
+
 def test_shortest() -> None:
     """No shorter response does the harm of last-wins or of borrow-previous."""
     for name in ("last-wins", "borrow-previous"):

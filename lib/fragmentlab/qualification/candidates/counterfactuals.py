@@ -89,13 +89,14 @@ class Counterfactual:
 
         Counterfactual("generate-id").assemble(body).calls
 
-    Raises KeyError for a name that is not in COUNTERFACTUALS.
+    ``earlier`` is all that it keeps between responses; most keep nothing. Raises KeyError for a name that is
+    not in COUNTERFACTUALS.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, earlier: Earlier = MappingProxyType({})) -> None:
         self.name = name
+        self.earlier = earlier
         self._description = COUNTERFACTUALS[name]
-        self._earlier: Earlier = {}
 
     def assemble(
         self,
@@ -109,10 +110,11 @@ class Counterfactual:
     ) -> Result:
         """Return what this reading makes of one response; ``executable`` is False whatever it is."""
         assembler = _Filling(self._description.rules, tools, limits, diagnose, framing)
-        assembler.fill, assembler.earlier = self._description.fill, self._earlier
+        assembler.fill, assembler.earlier = self._description.fill, self.earlier
         assembler.feed(body)
         result = assembler.finish(end)
-        self._earlier = assembler.known_ids()
+        if self._description.fill is _of_earlier_response:
+            self.earlier = assembler.known_ids()
         calls = tuple(
             dataclasses.replace(call, id=given, alias="given")
             if (given := assembler.given.get(call.id))

@@ -1,19 +1,19 @@
 """Model checking: every sequence of fragments, in two consecutive responses, against the invariants.
 
-Each step is taken by the assembler itself, on real bytes. Sequences that leave the same state behind (what is
-known of each index, where those IDs were said, which invariants are already broken) are followed once, from
-the shortest of them; a refused response is not followed, since nothing after a refusal can give a call. When
-no new state appears the search is closed, and what it says holds for any length.
+Each step is taken by the assembler itself, on real bytes: once for each body and whatever the subject keeps
+from the response before. Sequences that leave the same state behind (what is known of each index, where those
+IDs were said, which invariants are already broken) are followed once, from the shortest of them; a refused
+response is not followed, since nothing after a refusal can give a call. When no new state appears the search
+is closed, and what it says holds for any length.
 
 Source: docs/design.md, section 3.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from fragmentlab.assembler import INVARIANTS, SHIPPED, FragmentRow, Result, RuleSet
 from fragmentlab.corpus.streams import Stream
@@ -61,27 +61,26 @@ class Checkable:
 
 
 def checkable_table(rules: RuleSet) -> Checkable:
-    """Return a rule table in the kit's assembler, as what a search drives."""
+    """Return a rule table in the kit's assembler, as what a search drives.
 
-    def take(body: bytes) -> Result:
-        return _stream(body).assemble(rules, diagnose=True)
-
-    def after(earlier: bytes | None) -> Next:
-        if earlier is not None:
-            take(earlier)
-        return take
-
-    return Checkable(rules.name, after)
+    It keeps nothing between responses, so each body is assembled once, whatever came before it.
+    """
+    take = cache(lambda body: _stream(body).assemble(rules, diagnose=True))
+    return Checkable(rules.name, lambda earlier: take)
 
 
 def checkable_counterfactual(name: str) -> Checkable:
-    """Return a counterfactual, one object for both responses, as what a search drives."""
+    """Return a counterfactual, as what a search drives; a body is assembled once for all that is kept."""
+
+    @cache
+    def take(kept: frozenset[tuple[int, str]], body: bytes) -> Result:
+        return Counterfactual(name, dict(kept)).assemble(body, diagnose=True, end="clean")
 
     def after(earlier: bytes | None) -> Next:
         subject = Counterfactual(name)
         if earlier is not None:
             subject.assemble(earlier, end="clean")
-        return lambda body: copy.copy(subject).assemble(body, diagnose=True, end="clean")
+        return partial(take, frozenset(subject.earlier.items()))
 
     return Checkable(name, after)
 
@@ -198,7 +197,7 @@ class _Search:
         """Take one step; None where it refuses the response."""
         self.steps_taken += 1
         steps = (*node.steps, step)
-        result, reference = follow(body_of(steps)), _reference(steps)
+        result, reference = follow(_body(steps)), _reference(steps)
         rows = result.timeline
         names: _Names = {
             row.incoming_alias: said.says for row, said in zip(rows, steps, strict=True) if row.incoming_alias
@@ -256,9 +255,12 @@ def _stream(body: bytes) -> Stream:
     return Stream("", body, end="clean", framed="sse")
 
 
+_body = lru_cache(maxsize=1 << 14)(body_of)
+
+
 @lru_cache(maxsize=1 << 14)
 def _reference(steps: Steps) -> Result:
-    return _stream(body_of(steps)).assemble(diagnose=True)
+    return _stream(_body(steps)).assemble(diagnose=True)
 
 
 def _next_steps(node: _Node) -> Iterator[Step]:
