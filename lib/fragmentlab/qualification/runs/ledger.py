@@ -7,8 +7,6 @@ no full disk can leave half a line; the folder itself is the lock between writer
 from __future__ import annotations
 
 import hashlib
-import os
-import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +15,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from fragmentlab.errors import InputError
-from fragmentlab.files import WORKING, open_file, reason, sync_folder
+from fragmentlab.files import open_file, reason, write_whole
 from fragmentlab.formats import SHA256, StrictStruct, canonical, decode
 
 LEDGER = "ledger.jsonl"
@@ -77,7 +75,10 @@ def read_ledger(folder: Path) -> list[Entry]:
 
 
 def append_entry(folder: Path, run: str, run_sha256: str, revision: str) -> Entry:
-    """Add a run under the lock, which the caller holds. Raises OSError, the ledger then being as it was."""
+    """Add a run under the lock, which the caller holds.
+
+    Raises InputError where it cannot be written; the ledger is then as it was.
+    """
     entries = read_ledger(folder)
     facts = {
         "number": len(entries) + 1,
@@ -88,17 +89,7 @@ def append_entry(folder: Path, run: str, run_sha256: str, revision: str) -> Entr
         "revision": revision,
     }
     entry = Entry(**facts, hash=_hash(facts))  # type: ignore[arg-type]
-    beside = folder / f"{WORKING}ledger-{uuid.uuid4().hex[:12]}"
-    try:
-        with beside.open("xb") as file:
-            file.writelines(known.line() for known in [*entries, entry])
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, folder / LEDGER)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
-    sync_folder(folder)
+    write_whole(folder / LEDGER, b"".join(known.line() for known in [*entries, entry]))
     return entry
 
 
