@@ -130,9 +130,9 @@ def test_top_level_is_bare(root):
 
 
 def test_assembler_stands_alone():
-    """Importing the assembler loads the standard library, msgspec and no other part of the kit."""
+    """Importing the assembler loads the standard library, jiter and no other part of the kit."""
     script = (
-        "import sys, msgspec; before = set(sys.modules); import fragmentlab.assembler; "
+        "import sys, jiter; before = set(sys.modules); import fragmentlab.assembler; "
         "print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)

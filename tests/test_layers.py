@@ -1,8 +1,8 @@
 """Installed in layers: the wheel holds all that the kit needs, and its base runs without the kit.
 
 Each environment here is new and holds the built wheel alone, installed by pip, beside what its layer may use:
-msgspec for the base, every package of this environment for the kit. Nothing of the checkout is on its path
-and commands run in a folder of their own. What this does not prove is that pip finds every dependency.
+jiter and msgspec for the base, every package of this environment for the kit. Nothing of the checkout is on
+its path and commands run in a folder of their own. What this does not prove is that pip finds every dependency.
 """
 
 from __future__ import annotations
@@ -91,9 +91,10 @@ def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Layer:
     """The command line where only the base dependencies are installed."""
     folder = tmp_path_factory.mktemp("base")
     packages = environment(folder / "env", wheel)
-    spec = importlib.util.find_spec("msgspec")
-    assert spec and spec.origin
-    (packages / "msgspec").symlink_to(Path(spec.origin).parent)
+    for name in ("jiter", "msgspec"):
+        spec = importlib.util.find_spec(name)
+        assert spec and spec.origin
+        (packages / name).symlink_to(Path(spec.origin).parent)
     return Layer(folder)
 
 
@@ -165,10 +166,10 @@ STARTED = [["--help"], ["--version"], ["explain", "completion.length"], ["assemb
 
 @pytest.mark.parametrize("words", STARTED, ids=" ".join)
 def test_the_assembler_starts_without_the_kit(words: list[str], tmp_path: Path) -> None:
-    """Where everything is installed, assemble and explain still load msgspec alone: they start at once."""
+    """Where everything is installed, assemble and explain still load jiter and msgspec alone: they start at once."""
     write_stream(tmp_path)
     script = (
-        "import sys, msgspec; before = set(sys.modules)\n"
+        "import sys, jiter, msgspec; before = set(sys.modules)\n"
         "from fragmentlab.cli import main\n"
         "try: main(sys.argv[1:])\n"
         "except SystemExit: pass\n"

@@ -125,7 +125,7 @@ class NameAliases:
 
 def shown_name(name: str, instead: str) -> str:
     """A batch's, rule set's or vector file's name where the kit ships it; someone's own may say too much."""
-    from fragmentlab.assembler import SHIPPED
+    from fragmentlab.assembler.rules import SHIPPED
 
     return name if name in SHIPPED or name in shipped_names() else instead
 
@@ -202,7 +202,8 @@ def _own_words() -> frozenset[str]:
     import ast
     import errno
 
-    from fragmentlab.assembler import CATEGORIES, SHIPPED
+    from fragmentlab.assembler import CATEGORIES
+    from fragmentlab.assembler.rules import SHIPPED
 
     words = {_GIVEN.strip(_MARKS), *_GIVEN.strip(_MARKS).split(), *CATEGORIES, *SHIPPED, *shipped_names()}
     for number in errno.errorcode:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragmentlab.assembler import CATEGORIES, LIMIT_ENTRIES, Assembler, Limits, Tool, Tools, assemble
+from fragmentlab.assembler import CATEGORIES, Assembler, Limits, Tools, assemble
+from fragmentlab.assembler.limits import LIMIT_ENTRIES
 from tests.assembler.wire import call, chunk, fragment, in_reads, response, sse
 
 BODY = response(call(0, "A", "f", '{"a":'), fragment(0, None, None, '"é😀"}'), call(3, "B", "g"))
@@ -76,7 +77,7 @@ def test_fault_is_known_at_once() -> None:
         (lambda: Assembler(limits={"events": 1.5}), "limit events must be"),  # type: ignore[dict-item]
         (lambda: Assembler(tools=[3]), "a tool is"),  # type: ignore[list-item]
         (lambda: Assembler(tools=[{"schema": {}}]), "a tool is"),
-        (lambda: Assembler(tools=[Tool("f", {"type": "objekt"})]), "not a valid JSON Schema"),
+        (lambda: Assembler(tools=[{"name": "f", "schema": {"type": "objekt"}}]), "not a valid JSON Schema"),
         (lambda: Assembler(tools=[{"name": "f", "schema": 7}]), "not a valid JSON Schema"),
         (lambda: Assembler().finish(end="closed"), "end must be"),  # type: ignore[arg-type]
     ],
@@ -135,7 +136,7 @@ from fragmentlab.assembler import Assembler
 assembler = Assembler()
 assembler.feed(sys.stdin.buffer.read())
 result = assembler.finish()
-allowed = sys.stdlib_module_names | {"fragmentlab", "msgspec", "typing_extensions", "__main__"}
+allowed = sys.stdlib_module_names | {"fragmentlab", "jiter", "typing_extensions", "__main__"}
 loaded = {name.split(".")[0] for name in sys.modules} - before - allowed
 inside = {name for name in sys.modules if name.startswith("fragmentlab.")} - set(
     name for name in sys.modules if name.startswith("fragmentlab.assembler"))
@@ -144,7 +145,7 @@ print(result.outcome, sorted(loaded), sorted(inside))
 
 
 def test_importable_alone() -> None:
-    """The assembler loads the standard library and msgspec, and no other part of the kit."""
+    """The assembler loads the standard library and jiter, and no other part of the kit."""
     source = "import sys; before = {name.split('.')[0] for name in sys.modules}\n" + PROBE
     done = subprocess.run(
         [sys.executable, "-c", source], input=BODY, capture_output=True, timeout=60, check=True

@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from fragmentlab.assembler import SHIPPED, Result, assemble
+from fragmentlab.assembler import Result, assemble
+from fragmentlab.assembler.rules import SHIPPED
 from tests.assembler.broken import FAULTS, naive
 from tests.assembler.checks import promises_broken_anywhere
 from tests.assembler.test_canaries import leaks

@@ -104,7 +104,6 @@ def test_order_within_a_fragment() -> None:
         "fragment.arguments_type",
         "proposal.id_missing",
         "proposal.name_missing",
-        "proposal.arguments_empty",
     ]
     assert assemble(response(bad)).category == "identity.unsupported_type"
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import Assembler, Result, RulesError, Tool, assemble, load_rules, rules_from_json
+from fragmentlab.assembler import Assembler, Result, assemble
+from fragmentlab.assembler.rules import RulesError, load_rules, rules_from_json
 from tests.assembler.wire import call, chunk, fragment, response, sse
 
 C = "CANARY"
@@ -117,7 +118,7 @@ def test_reveal_is_the_only_way() -> None:
         lambda: Assembler(framing=f"{C}"),  # type: ignore[arg-type]
         lambda: Assembler().finish(end=f"{C}"),  # type: ignore[arg-type]
         lambda: Assembler(tools=[{"name": [C]}]),
-        lambda: Assembler(tools=[Tool(f"{C}-tool", {"type": f"{C}-type"})]),
+        lambda: Assembler(tools=[{"name": f"{C}-tool", "schema": {"type": f"{C}-type"}}]),
         lambda: Assembler(tools=[{"name": "a", "schema": {"properties": f"{C}"}}]),
     ],
 )

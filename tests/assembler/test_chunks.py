@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fragmentlab.assembler import Limits
 from fragmentlab.assembler.chunks import (
     DECIDING_KEYS,
-    Refused,
+    InvalidEvent,
     _decode_exactly,
     decode_chunk,
     is_complete,
@@ -92,7 +92,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 def outcome(decode: Any, data: bytes, limits: Limits = LIMITS) -> tuple[Any, ...]:
     try:
         return ("chunk", decode(data, limits))
-    except Refused as refused:
+    except InvalidEvent as refused:
         return ("refused", refused.category, refused.flags)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fragmentlab.assembler import SHIPPED, assemble
+from fragmentlab.assembler import assemble
+from fragmentlab.assembler.rules import SHIPPED
 from tests.assembler.checks import (
     UNFINISHED,
     Sequence,

@@ -34,7 +34,8 @@ def padded(fragments: int) -> bytes:
 
 
 def split_name(fragments: int) -> bytes:
-    return response(call(name=""), *[fragment(0, name="n") for _ in range(fragments)])
+    names = [fragment(0, name="n" if at < 1000 else "") for at in range(fragments)]
+    return response(call(name=""), *names)
 
 
 def split_surrogates(fragments: int) -> bytes:

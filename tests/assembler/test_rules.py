@@ -8,18 +8,17 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import (
-    CATEGORIES,
+from fragmentlab.assembler import CATEGORIES, assemble
+from fragmentlab.assembler.categories import COMPOUND
+from fragmentlab.assembler.rules import (
     CELLS,
     COLUMNS,
-    COMPOUND,
     DEFAULT_RULES,
     IDENTITIES,
     IMPOSSIBLE,
     INVARIANTS,
     SHIPPED,
     RulesError,
-    assemble,
     check_invariants,
     load_rules,
     rules_from_json,

@@ -70,7 +70,7 @@ def test_event_type(body: bytes) -> None:
 def test_cut_event_is_apart() -> None:
     """What the end cut inside a line is returned apart: the caller decides whether it is complete."""
     decoder = SSEDecoder(LIMIT)
-    assert decoder.feed(b"data: {}") == []
+    assert list(decoder.feed(b"data: {}")) == []
     assert decoder.finish() == ([], (None, b"{}", False), True)
 
 
@@ -158,35 +158,35 @@ def test_regrouping(decoder: type, limit: int, parts: list[bytes], seed: int) ->
 def test_oversized_line_is_refused_unfinished() -> None:
     """A data line is refused as soon as it passes the limit, and no more of it is kept."""
     decoder = SSEDecoder(100)
-    assert decoder.feed(b"data: " + b"x" * 101) == [(None, b"", True)]
+    assert list(decoder.feed(b"data: " + b"x" * 101)) == [(None, b"", True)]
     for _ in range(50):
-        assert decoder.feed(b"x" * 100) == []
+        assert list(decoder.feed(b"x" * 100)) == []
     assert len(decoder._tail) <= 100
-    assert decoder.feed(b"\n\ndata: a\n\n") == [(None, b"a", False)]
+    assert list(decoder.feed(b"\n\ndata: a\n\n")) == [(None, b"a", False)]
 
 
 def test_comment_is_not_kept() -> None:
     """A comment of any length costs nothing and is no event."""
     decoder = SSEDecoder(100)
-    assert decoder.feed(b": " + b"x" * 1000) == []
-    assert decoder.feed(b"x" * 1000) == []
+    assert list(decoder.feed(b": " + b"x" * 1000)) == []
+    assert list(decoder.feed(b"x" * 1000)) == []
     assert not decoder._tail
-    assert decoder.feed(b"\ndata: a\n\n") == [(None, b"a", False)]
+    assert list(decoder.feed(b"\ndata: a\n\n")) == [(None, b"a", False)]
     assert decoder.comments == 1
 
 
 def test_oversized_ping_is_no_fault() -> None:
     """A ping's data means nothing, so its size is not reported before the event ends."""
     decoder = SSEDecoder(10)
-    assert decoder.feed(b"event: ping\ndata: " + b"x" * 50) == []
-    assert decoder.feed(b"\n\n") == [(b"ping", b"", True)]
+    assert list(decoder.feed(b"event: ping\ndata: " + b"x" * 50)) == []
+    assert list(decoder.feed(b"\n\n")) == [(b"ping", b"", True)]
 
 
 def test_oversized_error_is_an_error_at_once() -> None:
     """An error needs no data to be one, so it is given even where its end never comes."""
     decoder = SSEDecoder(10)
-    assert decoder.feed(b"event: error\ndata: " + b"x" * 50) == [(b"error", b"", True)]
-    assert decoder.feed(b"\n\n") == []
+    assert list(decoder.feed(b"event: error\ndata: " + b"x" * 50)) == [(b"error", b"", True)]
+    assert list(decoder.feed(b"\n\n")) == []
 
 
 def test_oversized_other_line_has_no_data() -> None:
@@ -197,7 +197,7 @@ def test_oversized_other_line_has_no_data() -> None:
 def test_json_lines() -> None:
     """Each line that is not empty is one event; an unfinished last one is the cut one."""
     decoder = JSONLinesDecoder(LIMIT)
-    assert decoder.feed(b'{"a":1}\r\n\n{"b":2}\n[DO') == [
+    assert list(decoder.feed(b'{"a":1}\r\n\n{"b":2}\n[DO')) == [
         (None, b'{"a":1}', False),
         (None, b'{"b":2}', False),
     ]

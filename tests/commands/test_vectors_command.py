@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import SHIPPED
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.cli import main
 
 CANARY = "kanarienvogel"

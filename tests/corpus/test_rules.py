@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import SHIPPED, RulesError, rules_from_json
+from fragmentlab.assembler.rules import SHIPPED, RulesError, rules_from_json
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder

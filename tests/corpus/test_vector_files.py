@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import DEFAULT_RULES, Assembler
+from fragmentlab.assembler import Assembler
+from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.corpus import vector_check
 from fragmentlab.corpus.vector_check import check, expectations, unchecked
 from fragmentlab.corpus.vectors import (

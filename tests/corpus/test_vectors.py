@@ -10,20 +10,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from fragmentlab.assembler import (
-    CATEGORIES,
-    CELLS,
-    HOST_CATEGORY,
-    SHIPPED,
-    assemble,
-    load_rules,
-)
+from fragmentlab.assembler import CATEGORIES, assemble
+from fragmentlab.assembler.categories import HOST_CATEGORY
+from fragmentlab.assembler.rules import CELLS, SHIPPED, load_rules
 from fragmentlab.corpus.vector_check import check, expectations
 from fragmentlab.corpus.vectors import ExpectedDiagnostic, Vector, body_of, load_vectors, vector_paths
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "data" / "vectors"
-SHARED = ROOT.parent / "shared" / "vectors" / "reported.json"
+SHARED = ROOT.parent / "shared" / "vectors"
+REPORTED = ("reported", "reported-2")
 TOPICS = ("identity", "index", "name", "arguments", "completion", "protocol", "framing", "limits")
 FILES = {path.stem: load_vectors(path) for path in vector_paths([FOLDER])}
 OURS = {topic: FILES[topic] for topic in TOPICS}
@@ -51,7 +47,7 @@ def test_our_vectors_hold_under_every_shipped_rule_set(rules: str) -> None:
 
 def test_the_files_are_the_topics_and_the_reported_ones() -> None:
     """There is one file a topic, the public reports, and what the model checker wrote."""
-    assert set(FILES) == {*TOPICS, "reported", "counterexample"}
+    assert set(FILES) == {*TOPICS, *REPORTED, "counterexample"}
 
 
 def test_the_schema_is_strict() -> None:
@@ -172,10 +168,11 @@ def test_a_vector_holds_one_fault_unless_it_is_about_the_order(vector: Vector) -
             assert categories <= {expect.category}
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="needs ../shared/vectors/reported.json")
-def test_the_reported_vectors_are_the_shared_ones() -> None:
+@pytest.mark.skipif(not SHARED.exists(), reason="needs ../shared/vectors")
+@pytest.mark.parametrize("name", REPORTED)
+def test_the_reported_vectors_are_the_shared_ones(name: str) -> None:
     """The public reports are kept byte for byte."""
-    assert (FOLDER / "reported.json").read_bytes() == SHARED.read_bytes()
+    assert (FOLDER / f"{name}.json").read_bytes() == (SHARED / f"{name}.json").read_bytes()
 
 
 def _validator() -> jsonschema.Draft202012Validator:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fragmentlab.assembler import SHIPPED
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.batches import open_batch, write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.errors import InputError
@@ -199,7 +199,7 @@ def test_target_without_null_fails(tmp_path: Path) -> None:
 
 def test_unsafe_rules_are_refused(tmp_path: Path) -> None:
     """A rules file that breaks an invariant is refused by name before anything is played."""
-    from fragmentlab.assembler import SHIPPED
+    from fragmentlab.assembler.rules import SHIPPED
 
     cells = {identity: dict(row) for identity, row in SHIPPED["keep-established"].cells.items()}
     cells["established"]["null"] = "set"

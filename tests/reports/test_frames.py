@@ -10,7 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fragmentlab.assembler import CATEGORIES, SHIPPED
+from fragmentlab.assembler import CATEGORIES
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.batches import open_batch, write_batch
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from fragmentlab.assembler import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, SHIPPED, RuleSet, rules_from_json
+from fragmentlab.assembler import RuleSet
+from fragmentlab.assembler.rules import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, SHIPPED, rules_from_json
 from fragmentlab.errors import InputError
 from fragmentlab.reports.identity_rules import Bench, put_on_the_bench
 from fragmentlab.reports.show.figures import LIGHT, Figure

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fragmentlab.assembler import SHIPPED
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.errors import InputError
 from fragmentlab.reports.investigate import investigate
 from fragmentlab.reports.show.figures import LIGHT

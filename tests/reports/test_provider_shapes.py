@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fragmentlab.assembler import SHIPPED
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.batches import write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.synth.batch import SynthOptions, synthesize

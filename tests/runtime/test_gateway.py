@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from fragmentlab.assembler import RuleSet, rules_from_json
+from fragmentlab.assembler import RuleSet
+from fragmentlab.assembler.rules import rules_from_json
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.gateway import Gateway, Reply, Timeouts, executable_rules

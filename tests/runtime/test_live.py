@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import load_rules
+from fragmentlab.assembler.rules import load_rules
 from fragmentlab.runtime.agent import Agent
 from fragmentlab.runtime.gateway import Gateway, Reply, Timeouts
 from fragmentlab.runtime.journal import EffectJournal

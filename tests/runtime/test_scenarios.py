@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fragmentlab.assembler import SHIPPED, assemble
+from fragmentlab.assembler import assemble
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
 from fragmentlab.runtime import agent

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fragmentlab.assembler import SHIPPED, assemble
+from fragmentlab.assembler import assemble
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import load_vectors, stream_of
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual

@@ -1,46 +1,59 @@
-"""The assembler: reads of bytes in, the outcome of one streamed response out, without any I/O.
-
-Source: docs/design.md, section 4.
-"""
+"""The assembler: reads of bytes in, the outcome of one streamed response out, without any I/O
+(docs/design.md, section 4)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
-from fragmentlab.assembler.calls import Calls, FirstFault, Journal
-from fragmentlab.assembler.chunks import Refused, decode_chunk, is_complete, is_other_protocol
-from fragmentlab.assembler.continuation import Template, template_of
-from fragmentlab.assembler.limits import Limits
-from fragmentlab.assembler.proposal import Tool, Tools, arguments_faults, name_faults
-from fragmentlab.assembler.result import Call, Fault, Result
-from fragmentlab.assembler.rules import DEFAULT_RULES, RuleSet, load_rules
-from fragmentlab.assembler.sse import Decoder, Event, JSONLinesDecoder, SSEDecoder
+from .calls import Calls, Findings, FirstFault
+from .chunks import InvalidEvent, compression_of, decode_chunk, is_complete, other_protocol
+from .limits import Limits
+from .proposal import AnyTools, arguments_faults, is_self_repeating, known_tools, name_faults
+from .result import Call, Fault, Outcome, Result, Stage
+from .rules import DEFAULT_RULES, RuleSet, load_rules
+from .sse import JSONLinesDecoder, SSEDecoder
 
 End = Literal["clean", "aborted", "unknown"]
 Framing = Literal["sse", "jsonl"]
 _READ = 1 << 20
-_LESSONS = 3
-"""How many templates may be made in a row that no later chunk fits."""
+_HEAD = 8
 _CUT_NATIVELY = ("length", "max_tokens", "max_output_tokens")
 _PADDABLE = ("role", "content", "tool_calls", "function_call")
+_UNNAMED = (None, b"", b"message")
+_UNREADABLE = frozenset(
+    {
+        "event.invalid_json",
+        "event.invalid_utf8",
+        "limit.event_bytes",
+        "completion.truncated",
+        "completion.transport_error",
+    }
+)
+"""Categories that compressed bytes are refused with."""
 
 
 class Assembler:
     """Assemble one response: ``feed`` its bytes in any reads, then ``finish``.
 
-    ``rules`` is a shipped rule set's name or a RuleSet; ``tools`` the known tools (None: unknown, names are
-    not checked); ``limits`` overrides by name. With ``diagnose`` every fault and a timeline are collected;
-    without it the first fault ends the work. Raises ValueError for an unknown rule set, limit, framing or
-    an unusable tool.
+    ``rules`` is a shipped rule set's name or a RuleSet; ``tools`` the known tools: names, a request's own
+    ``tools`` list, or objects with a name and a schema (None: unknown, names are not checked); ``limits``
+    overrides by name. With ``diagnose`` every fault and a timeline are collected; without it the first fault
+    ends the work. Raises ValueError for an unknown rule set, limit, framing or an unusable tool.
+
+    >>> assembler = Assembler(tools=["lookup_city"])
+    >>> for read in response.iter_bytes():
+    ...     assembler.feed(read)
+    >>> assembler.finish(end="clean").outcome
+    'accepted'
     """
 
     def __init__(
         self,
         rules: str | RuleSet = DEFAULT_RULES,
-        tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None = None,
+        tools: AnyTools | None = None,
         limits: Limits | Mapping[str, int] | None = None,
         diagnose: bool = False,
         framing: Framing = "sse",
@@ -48,28 +61,30 @@ class Assembler:
         if framing not in ("sse", "jsonl"):
             raise ValueError("framing must be sse or jsonl")
         self._rules = load_rules(rules)
-        self._tools = tools if tools is None or isinstance(tools, Tools) else Tools(tools)
+        self._tools = known_tools(tools)
         self._limits = Limits.of(limits)
-        self._journal = Journal(diagnose, self._limits)
+        self._findings = Findings(diagnose, self._limits)
         self._tolerances: Counter[str] = Counter()
-        self._calls = Calls(self._rules, self._limits, self._journal, self._tolerances)
-        decoder = SSEDecoder if framing == "sse" else JSONLinesDecoder
-        self._decoder: Decoder = decoder(self._limits.event_bytes)
+        self._calls = Calls(self._rules, self._limits, self._findings, self._tolerances)
+        self._decoder = (SSEDecoder if framing == "sse" else JSONLinesDecoder)(self._limits.event_bytes)
+        self._head = b""
         self._events = 0
+        self._pings = 0
         self._chunks = 0
         self._finishes: list[str] = []
         self._done = False
         self._response_id: str | None = None
+        self._delta_came = False
+        self._choices_came = False
+        self._first_named: int | None = None
+        self._repeated_names = 0
         self._stopped = False
         self._ended = False
-        self._template: Template | None = None
-        self._previous: Template | None = None
-        self._lessons = 0 if diagnose else _LESSONS
 
     @property
     def fault(self) -> Fault | None:
         """The first fault so far; a caller that serves execution can stop reading."""
-        return self._journal.faults[0] if self._journal.faults else None
+        return self._findings.faults[0] if self._findings.faults else None
 
     @property
     def done(self) -> bool:
@@ -82,12 +97,14 @@ class Assembler:
             raise ValueError("this response is finished; use a new Assembler for the next one")
         if not isinstance(data, bytes):
             data = memoryview(data).tobytes()  # a view into a buffer that the next read overwrites
+        if len(self._head) < _HEAD:
+            self._head += data[: _HEAD - len(self._head)]
         try:
             for start in range(0, len(data), _READ):
                 if self._stopped:
                     return
-                part = data if len(data) <= _READ else data[start : start + _READ]
-                self._take(self._decoder.feed(part))
+                for event in self._decoder.feed(data[start : start + _READ]):
+                    self._event(*event)
         except FirstFault:
             self._stopped = True
 
@@ -104,64 +121,6 @@ class Assembler:
                 self._finish(end)
         return self._result()
 
-    def _take(self, events: list[Event]) -> None:
-        """Take events in order; those that differ from a verified one only in their piece of arguments
-        at once."""
-        at = 0
-        while at < len(events):
-            template = self._template
-            if template is not None:
-                pieces = template.pieces(events, at, self._limits.events - self._events)
-                if pieces and self._calls.extend(template.call, pieces):
-                    template.hits += len(pieces)
-                    self._events += len(pieces)
-                    at += len(pieces)
-                    continue
-            try:
-                self._learn(*events[at])
-            except FirstFault:
-                # What the same read held after it must not count: another read might have ended there.
-                self._decoder.forget_after(at)
-                raise
-            at += 1
-
-    def _retire(self) -> None:
-        """Count what the template's chunks did besides their pieces."""
-        template, self._template = self._template, None
-        if template is None:
-            return
-        self._previous = template
-        if not template.hits:
-            return
-        self._lessons = _LESSONS
-        self._chunks += template.hits
-        self._calls.fragments += template.hits
-        for name, count in template.effects.items():
-            if name == "null_continuations":
-                self._calls.null_continuations += count * template.hits
-            else:
-                self._tolerances[name] += count * template.hits
-
-    def _learn(self, kind: bytes | None, data: bytes | None, oversized: bool) -> None:
-        """Take an event in full, and make a template of it where its only effect was a piece of arguments."""
-        self._retire()
-        calls, call = self._calls, self._calls.last
-        if not self._lessons or call is None or kind is not None or not data or b'"arguments"' not in data:
-            self._event(kind, data, oversized)
-            return
-        tolerances = self._tolerances.copy()
-        before = (call.id, len(call.names), len(call.arguments) + 1, calls.fragments + 1, self._chunks + 1)
-        nulls = calls.null_continuations
-        self._event(kind, data, oversized)
-        after = (call.id, len(call.names), len(call.arguments), calls.fragments, self._chunks)
-        if before == after and call.id and calls.last is call and not self._finishes:
-            self._lessons -= 1
-            effects = dict(self._tolerances - tolerances)
-            effects.pop("replacement_character", None)
-            if "response_id_changed" not in effects:
-                effects["null_continuations"] = calls.null_continuations - nulls
-                self._template = template_of(data, call, effects, self._previous)
-
     def _event(self, kind: bytes | None, data: bytes | None, oversized: bool) -> None:
         counts = bool(data) or (oversized and data is not None)
         self._events += counts
@@ -169,10 +128,11 @@ class Assembler:
             self._report("limit.events", "event")
             raise FirstFault
         if kind == b"ping":
+            self._pings += 1
             return
         if kind == b"error" or oversized:
             category = "completion.error_event" if kind == b"error" else "limit.event_bytes"
-            self._report(category, "event", after=not counts)
+            self._report(category, "event", event=self._events + (not counts))
             return
         if not data:
             return
@@ -184,19 +144,26 @@ class Assembler:
         else:
             try:
                 chunk = decode_chunk(data, self._limits)
-            except Refused as refused:
-                self._report(refused.category, "event", refused.flags)
+            except InvalidEvent as invalid:
+                self._report(invalid.category, "event", invalid.flags)
                 return
-            self._chunk(chunk)
+            self._chunk(chunk, kind not in _UNNAMED)
 
-    def _chunk(self, chunk: dict[str, Any]) -> None:
+    def _chunk(self, chunk: dict[str, Any], is_named: bool) -> None:
         self._chunks += 1
         if chunk.get("error") is not None:
             self._report("completion.error_event", "event")
             return
         choices = chunk.get("choices", chunk)
-        if is_other_protocol(chunk, choices):
-            self._report("protocol.not_chat_completions", "event")
+        if choices is not chunk:
+            self._choices_came = True
+        elif is_named:
+            self._tolerances["named_event"] += 1
+            self._first_named = self._first_named or self._events
+            return
+        flags = other_protocol(chunk, self._delta_came)
+        if flags is not None:
+            self._report("protocol.not_chat_completions", "event", flags)
             return
         response_id = chunk.get("id")
         if response_id != self._response_id and response_id and type(response_id) is str:
@@ -208,11 +175,11 @@ class Assembler:
         elif choices is None:
             self._tolerances["null_padding.choices"] += 1
         elif choices is not chunk:
-            self._report("event.invalid_chunk", "event")
+            self._report_invalid("choices", "event")
 
     def _choice(self, choice: Any) -> None:
         if not isinstance(choice, dict):
-            self._report("event.invalid_chunk", "choice")
+            self._report_invalid("choice")
             return
         index = choice.get("index")
         if index is not None and (type(index) is not int or index != 0):
@@ -224,9 +191,12 @@ class Assembler:
         if delta is None:
             self._tolerances["null_padding.delta"] += 1
         elif not isinstance(delta, dict):
-            self._report("event.invalid_chunk", "choice")
+            self._report_invalid("delta")
         elif delta is not choice:
+            self._delta_came = True
             self._delta(delta)
+        if "message" in choice and self._delta_came and isinstance(choice["message"], dict):
+            self._tolerances["repeated_message"] += 1
         reason = choice.get("finish_reason")
         if reason is not None:
             self._finish_reason(reason, choice.get("native_finish_reason"))
@@ -243,7 +213,7 @@ class Assembler:
             for fragment in fragments:
                 self._calls.add(fragment, self._events, bool(self._finishes))
         elif fragments is not None:
-            self._report("event.invalid_chunk", "choice")
+            self._report_invalid("tool_calls")
 
     def _finish_reason(self, reason: Any, native: Any) -> None:
         if reason == "":
@@ -260,7 +230,6 @@ class Assembler:
             self._report("completion.unknown_finish_reason", "choice")
 
     def _finish(self, end: End) -> None:
-        self._retire()
         events, cut, was_cut = self._decoder.finish()
         for event in events:
             self._event(*event)
@@ -268,20 +237,25 @@ class Assembler:
             self._event(*cut)
         elif was_cut and self._finishes:
             self._tolerances["dropped_tail"] += 1
-        if end == "unknown" and not self._done:
-            self._tolerances["unknown_end"] += 1
-        if not self._done:
-            self._tolerances["missing_done"] += 1
-        if end == "aborted" and not self._done:
-            self._report("completion.transport_error", "completion")
-        elif not self._finishes:
-            self._report(
-                "completion.no_finish_reason" if self._done else "completion.truncated", "completion"
-            )
-        elif "tool_calls" in self._finishes and not self._calls.by_index and not self._calls.fragments:
-            self._report("completion.no_calls", "completion")
+        self._tolerances["unknown_end"] += end == "unknown" and not self._done
+        self._tolerances["missing_done"] += not self._done
+        if self._first_named and not self._choices_came:
+            self._report("protocol.not_chat_completions", "event", event=self._first_named)
+        category = self._completion_category(end)
+        if category:
+            lost = self._decoder.ignored and not self._finishes
+            self._report(category, "completion", {"ignored_error_line": True} if lost else None)
         elif set(self._finishes) <= {"stop", "tool_calls"}:
             self._check_proposal()
+
+    def _completion_category(self, end: End) -> str | None:
+        if end == "aborted" and not self._done:
+            return "completion.transport_error"
+        if not self._finishes:
+            return "completion.no_finish_reason" if self._done else "completion.truncated"
+        if "tool_calls" in self._finishes and not self._calls.fragments:
+            return "completion.no_calls"
+        return None
 
     def _check_proposal(self) -> None:
         """Check each call by ascending index; only a normally finished response has a proposal."""
@@ -297,63 +271,71 @@ class Assembler:
             else:
                 seen.add(call.id)
             name = call.name
-            for category, flags in name_faults(name, self._tools):
+            if not call.names.is_full:
+                self._repeated_names += self._tools is None and is_self_repeating(name)
+                for category, flags in name_faults(name, self._tools):
+                    self._report(category, "proposal", flags, call=call.ordinal)
+            if call.arguments.is_full or (call.is_faulty and not call.arguments.size):
+                continue
+            for category, flags in arguments_faults(str(call.arguments), name, self._tools, self._limits):
                 self._report(category, "proposal", flags, call=call.ordinal)
-            if not call.is_full:
-                for category in arguments_faults(call.arguments_text, name, self._tools, self._limits):
-                    self._report(category, "proposal", call=call.ordinal)
         if by_index and max(by_index) != len(by_index) - 1:
             self._tolerances["sparse_index"] += 1
+
+    def _report_invalid(self, field: str, stage: Stage = "choice") -> None:
+        self._report("event.invalid_chunk", stage, {"field": field})
 
     def _report(
         self,
         category: str,
-        stage: str,
+        stage: Stage,
         flags: dict[str, Any] | None = None,
         *,
-        after: bool = False,
+        event: int | None = None,
         call: int | None = None,
     ) -> None:
-        """Report a fault; ``after`` says that the event has no data and so no ordinal of its own."""
-        event = None if stage in ("completion", "proposal") else self._events + after
-        self._journal.report(Fault(category, stage, event=event, call=call, flags=flags or {}))
+        """Report a fault, at the event that is being read unless another ordinal is given."""
+        if event is None and stage not in ("completion", "proposal"):
+            event = self._events
+        flags = dict(flags or {})
+        if category in _UNREADABLE and (compression := compression_of(self._head)):
+            flags["compressed"] = compression
+        self._findings.report(Fault(category, stage, event=event, call=call, flags=flags))
 
     def _result(self) -> Result:
-        calls, faults = self._calls, tuple(self._journal.faults)
-        outcome = "rejected" if faults else "accepted" if calls.by_index else "no_calls"
-        accepted = calls.by_index.values() if outcome == "accepted" else ()
-        counts = {
-            "events": self._events,
-            "chunks": self._chunks,
-            "comments": self._decoder.comments,
-            "fragments": calls.fragments,
-            "calls": len(calls.by_index),
-            "arguments_bytes": sum(call.arguments_bytes for call in calls.by_index.values()),
-            "null_continuations": calls.null_continuations,
-            "done": self._done,
-            "names_checked": self._tools is not None,
-            "omitted_faults": self._journal.omitted_faults,
-            "omitted_rows": self._journal.omitted_rows,
-        }
+        calls, faults = self._calls, tuple(self._findings.faults)
+        outcome: Outcome = "rejected" if faults else "accepted" if calls.by_index else "no_calls"
+        accepted = sorted(calls.by_index.items()) if outcome == "accepted" else ()
+        self._tolerances["ignored_line"] = self._decoder.ignored
         return Result(
             outcome=outcome,
             category=faults[0].category if faults else None,
             rules=self._rules.name,
-            executable=self._rules.executable,
+            executable=outcome == "accepted" and self._rules.executable,
             faults=faults,
             calls=tuple(
                 Call(
-                    call.index,
-                    call.id or "",
-                    call.name,
-                    call.arguments_text,
-                    calls.aliases.get(call.id or "", ""),
+                    index, call.id or "", call.name, str(call.arguments), calls.aliases.get(call.id or "", "")
                 )
-                for call in sorted(accepted, key=lambda call: call.index)
+                for index, call in accepted
             ),
-            counts=counts,
+            counts={
+                "events": self._events,
+                "pings": self._pings,
+                "chunks": self._chunks,
+                "comments": self._decoder.comments,
+                "fragments": calls.fragments,
+                "calls": len(calls.by_index),
+                "arguments_bytes": sum(call.arguments.size for call in calls.by_index.values()),
+                "null_continuations": calls.null_continuations,
+                "done": self._done,
+                "names_checked": self._tools is not None,
+                "repeated_names": self._repeated_names,
+                "omitted_faults": self._findings.omitted_faults,
+                "omitted_rows": self._findings.omitted_rows,
+            },
             tolerances={name: count for name, count in sorted(self._tolerances.items()) if count},
-            timeline=tuple(self._journal.rows) if self._journal.diagnose else (),
+            timeline=tuple(self._findings.rows),
         )
 
 
@@ -361,7 +343,7 @@ def assemble(
     body: bytes,
     *,
     rules: str | RuleSet = DEFAULT_RULES,
-    tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None = None,
+    tools: AnyTools | None = None,
     limits: Limits | Mapping[str, int] | None = None,
     diagnose: bool = False,
     framing: Framing = "sse",

@@ -6,24 +6,28 @@ import json
 from collections import Counter
 from typing import Any
 
-from fragmentlab.assembler.limits import Limits
-from fragmentlab.assembler.proposal import join_surrogates
-from fragmentlab.assembler.result import Fault, FragmentRow, alias
-from fragmentlab.assembler.rules import RuleSet
+from .limits import Limits
+from .proposal import join_surrogates
+from .result import Fault, FragmentRow, alias
+from .rules import Identity, IncomingKind, RuleSet, identity_of
 
 MAX_INDEX = 127
 """The largest index (docs/design.md, section 4)."""
 _MISSING: Any = object()
-_KIND_BY_TYPE: dict[type, str] = {
+_REPLACEMENT = chr(0xFFFD)
+_KIND_BY_TYPE: dict[type, IncomingKind] = {
     bool: "boolean", int: "number", float: "number", str: "string", list: "array", type(None): "null",
 }  # fmt: skip
+
+_Seen = tuple["CallState", Any, Identity, int]
+"""A fragment's call, what it says of the ID, the identity before it, and its event."""
 
 
 class FirstFault(Exception):
     """Raised at a fault where nothing after it matters."""
 
 
-class Journal:
+class Findings:
     """Collects faults and timeline rows; outside diagnosing mode the first fault ends the response."""
 
     def __init__(self, diagnose: bool, limits: Limits) -> None:
@@ -51,44 +55,61 @@ class Journal:
             self.omitted_rows += 1
 
 
+class PiecedText:
+    """A text that arrives in pieces; ``size`` is its length in UTF-8 bytes."""
+
+    __slots__ = ("_ends_high", "_pieces", "is_full", "size")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._ends_high = False
+        self.size = 0
+        self.is_full = False
+        """Whether its limit was passed, after which no piece is kept."""
+
+    def add(self, piece: str, limit: int) -> bool:
+        """Add a piece; return whether it is the one that passes the limit."""
+        if piece.isascii():
+            self.size += len(piece)
+            self._ends_high = False
+        else:
+            self.size += _utf8_size(piece)
+            if self._ends_high and _is_half(piece[0], 0xDC00):
+                self.size -= 2  # two halves of three bytes each join to one character of four
+            self._ends_high = _is_half(piece[-1], 0xD800)
+        if self.is_full:
+            return False
+        self._pieces.append(piece)
+        self.is_full = self.size > limit
+        return self.is_full
+
+    def __str__(self) -> str:
+        """Return the concatenated text, surrogate halves joined."""
+        return join_surrogates("".join(self._pieces))
+
+
 class CallState:
     """What one index has received so far."""
 
-    __slots__ = (
-        "ordinal",
-        "index",
-        "id",
-        "names",
-        "arguments",
-        "arguments_bytes",
-        "typed",
-        "ends_high",
-        "is_full",
-    )
+    __slots__ = ("arguments", "id", "index", "is_faulty", "names", "ordinal", "typed")
 
     def __init__(self, ordinal: int, index: int) -> None:
         self.ordinal = ordinal
         self.index = index
         self.id: str | None = None
-        self.names: list[str] = []
-        self.arguments: list[str] = []
-        self.arguments_bytes = 0
+        self.names = PiecedText()
+        self.arguments = PiecedText()
         self.typed = False
-        self.ends_high = False
-        self.is_full = False
+        self.is_faulty = False
+        """Whether its function or arguments were refused, so that missing arguments are no news."""
 
     @property
     def name(self) -> str:
-        """The concatenated name, surrogate halves joined."""
-        return join_surrogates("".join(self.names))
-
-    @property
-    def arguments_text(self) -> str:
-        """The concatenated argument text, surrogate halves joined."""
-        return join_surrogates("".join(self.arguments))
+        """The name as far as it is known."""
+        return str(self.names)
 
 
-def incoming_kind(value: Any) -> str:
+def incoming_kind(value: Any) -> IncomingKind:
     """Name the kind of what a fragment says of its ID (docs/design.md, section 2)."""
     if value is _MISSING:
         return "omitted"
@@ -100,108 +121,91 @@ def incoming_kind(value: Any) -> str:
 class Calls:
     """All calls of one response. Nothing outlives it, and nothing is shared between indices."""
 
-    def __init__(self, rules: RuleSet, limits: Limits, journal: Journal, tolerances: Counter[str]) -> None:
+    def __init__(self, rules: RuleSet, limits: Limits, findings: Findings, tolerances: Counter[str]) -> None:
         self._cells = rules.cells
         self._limits = limits
-        self._journal = journal
+        self._findings = findings
         self._tolerances = tolerances
         self.by_index: dict[int, CallState] = {}
         self.aliases: dict[str, str] = {}
         self.fragments = 0
         self.null_continuations = 0
-        self.last: CallState | None = None
-        """The call that the last fragment belonged to."""
-
-    def extend(self, call: CallState, pieces: list[str]) -> bool:
-        """Add whole characters of arguments that are known to be all that their fragments do; False if a
-        limit would be passed."""
-        text = "".join(pieces)
-        size = _utf8_size(text)
-        if call.arguments_bytes + size > self._limits.arguments_bytes:
-            return False
-        if text:
-            self._add_arguments(call, text)
-        return True
 
     def add(self, fragment: Any, event: int, finished: bool) -> None:
         """Take one fragment in the order of checks: object, after the finish, index, ID, type, function,
         name, arguments."""
         self.fragments += 1
-        if type(fragment) is not dict and not isinstance(fragment, dict):
-            self._refuse_whole("fragment.invalid", "fragment", event, None, None)
+        if not isinstance(fragment, dict):
+            self._refuse_whole("fragment.invalid", event, None, None, {"field": "fragment"})
             return
         incoming = fragment.get("id", _MISSING)
         index = fragment.get("index")
         if finished:
-            self._refuse_whole("completion.fragment_after_finish", "fragment", event, index, incoming)
+            self._refuse_whole("completion.fragment_after_finish", event, index, incoming)
             return
         if type(index) is not int or not 0 <= index <= MAX_INDEX:
-            self._refuse_whole(_index_category(index), "fragment", event, index, incoming)
+            self._refuse_whole(_index_category(index), event, index, incoming)
             return
         call = self.by_index.get(index)
         if call is None:
             if len(self.by_index) >= self._limits.calls:
-                self._refuse_whole("limit.calls", "fragment", event, index, incoming)
+                self._refuse_whole("limit.calls", event, index, incoming)
                 return
             call = self.by_index[index] = CallState(len(self.by_index) + 1, index)
         self._take(call, fragment, incoming, event)
 
     def _take(self, call: CallState, fragment: dict[str, Any], incoming: Any, event: int) -> None:
-        self.last = call
-        known = call.id
-        previous = "absent" if known is None else "established" if known else "empty"
+        previous = identity_of(call.id)
         decision = self._identify(call, incoming, previous)
-        context = (call, incoming, previous, event)
-        first = None
+        seen: _Seen = (call, incoming, previous, event)
+        category: str | None = None
         if decision not in ("keep", "set"):
-            first = decision.removeprefix("reject:")
-            self._refuse(first, context)
+            category = self._refuse(decision.removeprefix("reject:"), seen)
         kind = fragment.get("type")
         if kind is not None and kind != "":
             call.typed = True
             if type(kind) is not str or kind.lower() != "function":
-                first = self._refuse("protocol.tool_type", context, first)
+                category = self._refuse("protocol.tool_type", seen, category)
         function = fragment.get("function")
-        name_bytes = arguments_bytes = 0
+        sizes = call.names.size, call.arguments.size
         if isinstance(function, dict):
             name, arguments = function.get("name"), function.get("arguments")
             if type(name) is str:
-                if name:
-                    call.names.append(name)
-                    name_bytes = _utf8_size(name)
+                if name and call.names.add(name, self._limits.name_bytes):
+                    category = self._refuse("limit.name_bytes", seen, category)
             elif name is not None:
-                first = self._refuse("fragment.name_type", context, first)
+                category = self._refuse("fragment.name_type", seen, category)
             if type(arguments) is str:
                 if arguments:
-                    arguments_bytes = self._add_arguments(call, arguments)
-                    if call.arguments_bytes > self._limits.arguments_bytes and not call.is_full:
-                        call.is_full = True
-                        first = self._refuse("limit.arguments_bytes", context, first)
+                    if not arguments.isascii() and _REPLACEMENT in arguments:
+                        self._tolerances["replacement_character"] += arguments.count(_REPLACEMENT)
+                    if call.arguments.add(arguments, self._limits.arguments_bytes):
+                        category = self._refuse("limit.arguments_bytes", seen, category)
             elif arguments is not None:
-                first = self._refuse("fragment.arguments_type", context, first)
+                call.is_faulty = True
+                category = self._refuse("fragment.arguments_type", seen, category)
             if None in function.values():
                 self._count_padding(function, ("name", "arguments"))
         elif function is not None:
-            first = self._refuse("fragment.invalid", context, first)
+            call.is_faulty = True
+            category = self._refuse("fragment.invalid", seen, category, {"field": "function"})
         if None in fragment.values():
             self._count_padding(fragment, ("id", "type", "function"))
-        if self._journal.diagnose:
-            self._add_row(
-                context, decision if first is None else "reject", first, name_bytes, arguments_bytes
-            )
+        if self._findings.diagnose:
+            added = call.names.size - sizes[0], call.arguments.size - sizes[1]
+            self._add_row(seen, "reject" if category else decision, category, *added)
 
-    def _identify(self, call: CallState, incoming: Any, previous: str) -> str:
+    def _identify(self, call: CallState, incoming: Any, previous: Identity) -> str:
         """Apply the rule table's cell and return its action."""
         if incoming is _MISSING:
             column = "omitted"
-        elif type(incoming) is str:
-            column = (
-                "empty_string" if not incoming else "same_string" if incoming == call.id else "other_string"
-            )
-        else:
+        elif type(incoming) is not str:
             column = incoming_kind(incoming)
-            if column == "null" and previous == "established":
-                self.null_continuations += 1
+            self.null_continuations += column == "null" and previous == "established"
+        elif not incoming:
+            column = "empty_string"
+        else:
+            column = "same_string" if incoming == call.id else "other_string"
         action = self._cells[previous][column]
         if action == "set":
             call.id = _as_identity(incoming)
@@ -211,33 +215,17 @@ class Calls:
             self._tolerances["repeated_id"] += 1
         return action
 
-    def _add_arguments(self, call: CallState, piece: str) -> int:
-        if piece.isascii():
-            size = len(piece)
-            call.ends_high = False
-        else:
-            size = _utf8_size(piece)
-            if call.ends_high and "\udc00" <= piece[0] <= "\udfff":
-                size -= 2  # two halves of three bytes each join to one character of four
-            call.ends_high = "\ud800" <= piece[-1] <= "\udbff"
-            if "\ufffd" in piece:
-                self._tolerances["replacement_character"] += piece.count("\ufffd")
-        call.arguments_bytes += size
-        if not call.is_full:
-            call.arguments.append(piece)
-        return size
-
     def _count_padding(self, holder: dict[str, Any], names: tuple[str, ...]) -> None:
         for name in names:
             if holder.get(name, "") is None:
                 self._tolerances[f"null_padding.{name}"] += 1
 
     def _refuse(
-        self, category: str, context: tuple[CallState, Any, str, int], first: str | None = None
+        self, category: str, seen: _Seen, first: str | None = None, flags: dict[str, Any] | None = None
     ) -> str:
         """Report a fault of a fragment whose call is known; return the fragment's first category."""
-        call, incoming, previous, event = context
-        self._journal.report(
+        call, incoming, previous, event = seen
+        self._findings.report(
             Fault(
                 category,
                 "fragment",
@@ -248,51 +236,45 @@ class Calls:
                 incoming_empty=type(incoming) is str and not incoming,
                 had_id=previous == "established",
                 previous_identity=previous,
-                next_identity="absent" if call.id is None else "established" if call.id else "empty",
+                next_identity=identity_of(call.id),
+                flags=flags or {},
             )
         )
         return first or category
 
-    def _refuse_whole(self, category: str, stage: str, event: int, index: Any, incoming: Any) -> None:
+    def _refuse_whole(
+        self, category: str, event: int, index: Any, incoming: Any, flags: dict[str, Any] | None = None
+    ) -> None:
         """Report a fault of a fragment that belongs to no call."""
-        kind = (
-            None
-            if incoming is None and index is None and category == "fragment.invalid"
-            else incoming_kind(incoming)
-        )
-        empty = None if kind is None else kind == "empty_string"
-        self._journal.report(
+        kind = None if category == "fragment.invalid" else incoming_kind(incoming)
+        self._findings.report(
             Fault(
                 category,
-                stage,
+                "fragment",
                 event=event,
                 fragment=self.fragments,
                 incoming_kind=kind,
-                incoming_empty=empty,
+                incoming_empty=None if kind is None else kind == "empty_string",
+                flags=flags or {},
             )
         )
         shown = index if type(index) is int and abs(index) < 1 << 31 else None
-        self._journal.add_row(
+        self._findings.add_row(
             FragmentRow(event, self.fragments, shown, kind, None, None, "reject", category, 0, 0, None, None)
         )
 
     def _add_row(
-        self,
-        context: tuple[CallState, Any, str, int],
-        decision: str,
-        category: str | None,
-        name_bytes: int,
-        arguments_bytes: int,
+        self, seen: _Seen, decision: str, category: str | None, name_bytes: int, arguments_bytes: int
     ) -> None:
-        call, incoming, previous, event = context
-        self._journal.add_row(
+        call, incoming, previous, event = seen
+        self._findings.add_row(
             FragmentRow(
                 event,
                 self.fragments,
                 call.index,
                 incoming_kind(incoming),
                 previous,
-                "absent" if call.id is None else "established" if call.id else "empty",
+                identity_of(call.id),
                 decision,
                 category,
                 name_bytes,
@@ -321,5 +303,10 @@ def _as_identity(incoming: Any) -> str | None:
     return incoming if type(incoming) is str else json.dumps(incoming)
 
 
+def _is_half(character: str, first: int) -> bool:
+    """Whether the character is a high (from 0xD800) or low (from 0xDC00) half of a surrogate pair."""
+    return first <= ord(character) < first + 0x400
+
+
 def _utf8_size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,175 +1,90 @@
 """One event's data to a chunk, or the category that refuses it.
 
-msgspec decodes; its result counts only where it is proven to be what the exact parser would give: every key
-of the text is accounted for in the decoded objects, so none can have stood twice. Everything else is parsed
-exactly.
+jiter decodes: it refuses what is not UTF-8 or JSON, and any key that stands twice. What it refuses, and what
+could be nested too deeply, is parsed exactly.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
-import msgspec
+from jiter import from_json
 
-from fragmentlab.assembler import strictjson
-from fragmentlab.assembler.limits import Limits
+from . import strictjson
+from .limits import Limits
 
 DECIDING_KEYS = frozenset(
     "id index choices delta tool_calls function name arguments finish_reason native_finish_reason "
     "function_call error type text object usage".split()
 )
-"""Keys that may stand only once in the root, a choice, a delta, a fragment and its function.
-
-Source: docs/design.md, section 4.
-"""
-
-_KNOWN_NESTING = 6
-"""Root, choice, delta, fragment and function, and one empty object: all that can be open besides arrays
-where every key is accounted for."""
-_USUAL_ARRAYS = 4
+"""Keys that may stand only once in the root, a choice, a delta, a fragment and its function
+(docs/design.md, section 4)."""
 _ENVELOPE = frozenset("id object created model system_fingerprint service_tier provider usage error".split())
-_decode = msgspec.json.Decoder().decode
+
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"x\x9c": "deflate",
+    b"x\xda": "deflate",
+    b"x\x01": "deflate",
+}
 
 
-class Refused(Exception):
+class InvalidEvent(Exception):
     """The event cannot be read; carries the category and closed-vocabulary flags."""
 
-    def __init__(self, category: str, **flags: bool) -> None:
+    def __init__(self, category: str, **flags: bool | str) -> None:
         super().__init__(category)
         self.category = category
         self.flags = flags
 
 
 def decode_chunk(data: bytes, limits: Limits) -> dict[str, Any]:
-    """Return the chunk object of one event's data; raise Refused in the order UTF-8, JSON, object, depth,
-    duplicate keys."""
-    try:
-        chunk = _decode(data)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return _decode_exactly(data, limits)
-    if type(chunk) is dict and _is_accounted(chunk, data, limits.depth):
-        return chunk
+    """Return the chunk object of one event's data; raise InvalidEvent in the order UTF-8, JSON, object,
+    depth, duplicate keys."""
+    if data.count(b"{") + data.count(b"[") <= limits.depth:
+        try:
+            chunk = from_json(data, catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys")
+        except ValueError:
+            pass
+        else:
+            if type(chunk) is dict:
+                return chunk
     return _decode_exactly(data, limits)
-
-
-def _is_accounted(chunk: dict[str, Any], data: bytes, depth: int) -> bool:
-    """Whether the text holds no more keys than the decoded objects, is valid UTF-8 and not too deep.
-
-    Every key of the text ends in `":` unless blanks stand before the colon. Strings may hold `":` too, or
-    begin with a colon after the quote, so what the known strings hold is subtracted; where an escape could
-    stand for either character (`\\u0022`, `\\u003a`) nothing is proven. The parts of a usual chunk are known
-    by name; where they do not account for all, every part is counted.
-    """
-    keys = len(chunk)
-    in_strings = 0
-    choices = chunk.get("choices")
-    if type(choices) is list:
-        for choice in choices:
-            if type(choice) is dict:
-                keys += len(choice)
-                delta = choice.get("delta")
-                if type(delta) is dict:
-                    keys += len(delta)
-                    content = delta.get("content")
-                    if content and type(content) is str:
-                        in_strings += content.count('":') + (content[0] == ":")
-                    fragments = delta.get("tool_calls")
-                    if type(fragments) is list:
-                        for fragment in fragments:
-                            if type(fragment) is dict:
-                                keys += len(fragment)
-                                function = fragment.get("function")
-                                if type(function) is dict:
-                                    keys += len(function)
-                                    arguments = function.get("arguments")
-                                    if arguments and type(arguments) is str:
-                                        in_strings += arguments.count('":') + (arguments[0] == ":")
-    found = data.count(b'":')
-    is_usual = found == keys + in_strings
-    if not is_usual:
-        keys, in_strings, levels = _counted(chunk, depth)
-        if found != keys + in_strings or levels > depth:
-            return False
-    if in_strings and b"\\u00" in data and (b"\\u0022" in data or b"\\u003" in data):
-        return False
-    # Single bytes are looked up fastest, so blanks are asked for before blanks with a colon.
-    if (32 in data and b" :" in data) or 9 in data or 10 in data or 13 in data:
-        return False
-    if is_usual and not _opens_at_most(depth - _KNOWN_NESTING, data):
-        return False
-    return data.isascii() or _is_utf8(data)
-
-
-def _counted(chunk: dict[str, Any], depth: int) -> tuple[int, int, int]:
-    """Return the keys, what looks like the end of a key in values, and the levels, one more than ``depth``
-    where there are more."""
-    keys = in_strings = levels = 0
-    level: list[Any] = [chunk]
-    while level and levels <= depth:
-        levels += 1
-        below: list[Any] = []
-        for holder in level:
-            items = holder
-            if type(holder) is dict:
-                keys += len(holder)
-                items = holder.values()
-            for item in items:
-                kind = type(item)
-                if kind is str:
-                    if ":" in item:
-                        in_strings += item.count('":') + (item[0] == ":")
-                elif kind is dict or kind is list:
-                    below.append(item)
-        level = below
-    return keys, in_strings, levels
-
-
-def _opens_at_most(arrays: int, data: bytes) -> bool:
-    """Whether the text opens at most so many arrays, brackets in strings counted too."""
-    at = -1
-    for _ in range(min(arrays, _USUAL_ARRAYS)):
-        at = data.find(91, at + 1)
-        if at < 0:
-            return True
-    return data.count(b"[") <= arrays
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _decode_exactly(data: bytes, limits: Limits) -> dict[str, Any]:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise Refused("event.invalid_utf8") from None
+        raise InvalidEvent("event.invalid_utf8") from None
     try:
-        document = strictjson.parse(text, limits.number_digits, limits.depth)
+        document = strictjson.parse(text, limits.number_digits)
     except strictjson.Malformed:
-        raise Refused("event.invalid_json", **({"joined_events": True} if _is_joined(text) else {})) from None
+        flags = {"joined_events": True} if _is_joined(text) else {}
+        raise InvalidEvent("event.invalid_json", **flags) from None
     chunk = document.value
     if not isinstance(chunk, dict):
-        raise Refused("event.invalid_chunk")
+        raise InvalidEvent("event.invalid_chunk", field="root")
     if document.depth > limits.depth:
-        raise Refused("limit.depth")
-    if document.repeats and any(_repeats_deciding_key(part) for part in _deciding_objects(chunk)):
-        raise Refused("event.duplicate_key")
+        raise InvalidEvent("limit.depth")
+    if document.repeats and any(map(_repeats_deciding_key, _deciding_objects(chunk))):
+        raise InvalidEvent("event.duplicate_key")
     return chunk
 
 
-def _deciding_objects(chunk: dict[str, Any]) -> list[Any]:
-    objects: list[Any] = [chunk]
+def _deciding_objects(chunk: dict[str, Any]) -> Iterator[Any]:
+    yield chunk
     for choice in _items(chunk.get("choices")):
         delta = choice.get("delta") if isinstance(choice, dict) else None
         fragments = _items(delta.get("tool_calls")) if isinstance(delta, dict) else []
-        objects += [choice, delta, *fragments]
-        objects += [fragment.get("function") for fragment in fragments if isinstance(fragment, dict)]
-    return objects
+        yield from (choice, delta, *fragments)
+        yield from (fragment.get("function") for fragment in fragments if isinstance(fragment, dict))
 
 
 def _items(value: Any) -> list[Any]:
@@ -180,20 +95,29 @@ def _repeats_deciding_key(value: Any) -> bool:
     return isinstance(value, strictjson.RepeatingDict) and not value.repeated.isdisjoint(DECIDING_KEYS)
 
 
-def is_other_protocol(chunk: dict[str, Any], choices: Any) -> bool:
-    """Whether the event is of another protocol: no chunk without choices, or a text completion's choice."""
+def other_protocol(chunk: dict[str, Any], delta_came: bool) -> dict[str, bool] | None:
+    """Return the flags of an event of another protocol, None where it is of this one.
+
+    A text completion's choice is of another one, and, before any delta, a whole message in place of one: the
+    answer was not streamed. So is an event without choices that is no part of a stream of chunks.
+    """
+    choices = chunk.get("choices", chunk)
     if type(choices) is list:
         for choice in choices:
-            if isinstance(choice, dict) and "delta" not in choice and "text" in choice:
-                return True
+            if isinstance(choice, dict) and type(choice.get("delta")) is not dict:
+                if "text" in choice and "delta" not in choice:
+                    return {}
+                is_message = isinstance(choice.get("message"), dict) and choice.get("delta") is None
+                if is_message and not delta_came:
+                    return {"message_not_delta": True}
     if choices is not chunk:
-        return False
+        return None
     kind = chunk.get("object", "")
     if not isinstance(kind, str) or not (kind == "" or kind.startswith("chat.completion")):
-        return True
+        return {}
     if kind == "chat.completion.chunk" or chunk.keys() <= _ENVELOPE:
-        return False
-    return "usage" not in chunk or "type" in chunk
+        return None
+    return {} if "usage" not in chunk or "type" in chunk else None
 
 
 def is_complete(data: bytes) -> bool:
@@ -202,7 +126,7 @@ def is_complete(data: bytes) -> bool:
     if data.strip(b" \t") == b"[DONE]":
         return True
     try:
-        strictjson.parse(data.decode(), 0, 0)
+        strictjson.parse(data.decode(), 0)
     except (UnicodeDecodeError, strictjson.Malformed):
         return False
     return True
@@ -226,3 +150,8 @@ def _is_joined(text: str) -> bool:
                 return False
         documents += 1
     return documents > 1
+
+
+def compression_of(head: bytes) -> str | None:
+    """Name the compression that a body's first bytes speak of; Brotli begins with nothing of its own."""
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)

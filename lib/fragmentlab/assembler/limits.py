@@ -21,6 +21,8 @@ class Limits:
     event_bytes: int = _DEFAULTS["event_bytes"]
     calls: int = _DEFAULTS["calls"]
     arguments_bytes: int = _DEFAULTS["arguments_bytes"]
+    name_bytes: int = _DEFAULTS["name_bytes"]
+    schema_work: int = _DEFAULTS["schema_work"]
     depth: int = _DEFAULTS["depth"]
     number_digits: int = _DEFAULTS["number_digits"]
     diagnosed_faults: int = _DEFAULTS["diagnosed_faults"]

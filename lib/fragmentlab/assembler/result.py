@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
+
+from .rules import Identity, IncomingKind
+
+Outcome = Literal["accepted", "rejected", "no_calls"]
+Stage = Literal["event", "choice", "fragment", "completion", "proposal"]
 
 
 @dataclass(frozen=True)
@@ -15,15 +20,15 @@ class Fault:
     """
 
     category: str
-    stage: str
+    stage: Stage
     event: int | None = None
     fragment: int | None = None
     call: int | None = None
-    incoming_kind: str | None = None
+    incoming_kind: IncomingKind | None = None
     incoming_empty: bool | None = None
     had_id: bool | None = None
-    previous_identity: str | None = None
-    next_identity: str | None = None
+    previous_identity: Identity | None = None
+    next_identity: Identity | None = None
     flags: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -66,9 +71,9 @@ class FragmentRow:
     event: int
     fragment: int
     index: int | None
-    incoming_kind: str | None
-    previous_identity: str | None
-    next_identity: str | None
+    incoming_kind: IncomingKind | None
+    previous_identity: Identity | None
+    next_identity: Identity | None
     decision: str
     category: str | None
     name_bytes: int
@@ -80,9 +85,10 @@ class FragmentRow:
 @dataclass(frozen=True)
 class Result:
     """The outcome of one response: ``accepted``, ``rejected`` with the first fault's category, or
-    ``no_calls``."""
+    ``no_calls``. ``executable`` is true only where it was accepted under a rule set that breaks no invariant.
+    """
 
-    outcome: str
+    outcome: Outcome
     category: str | None
     rules: str
     executable: bool

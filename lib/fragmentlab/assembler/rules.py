@@ -15,7 +15,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from fragmentlab.assembler.categories import CATEGORIES
+from .categories import CATEGORIES
 
 SCHEMA = "fragmentlab-rules-v1"
 Identity = Literal["absent", "empty", "established"]
@@ -68,7 +68,7 @@ class RuleSet:
         return self.cells[identity][column]
 
 
-def identity_of(call_id: str | None) -> str:
+def identity_of(call_id: str | None) -> Identity:
     """Name the identity that an ID (None, empty or nonempty) stands for."""
     if call_id is None:
         return "absent"

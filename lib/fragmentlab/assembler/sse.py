@@ -6,44 +6,26 @@ None where the event had no data line; ``oversized`` says that a line passed the
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
 
 Event = tuple[bytes | None, bytes | None, bool]
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_FIELD = len(b"event")
 
 
-class Decoder(Protocol):
-    """Take reads of any size; give events as soon as they are complete."""
-
-    comments: int
-
-    def forget_after(self, position: int) -> None: ...
-
-    def feed(self, data: bytes) -> list[Event]: ...
-
-    def finish(self) -> tuple[list[Event], Event | None, bool]: ...
-
-
 class _Lines:
     """Split reads into lines at LF, CRLF or CR, keeping at most one unfinished line of bounded size."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         self.comments = 0
-        self._comments_at: list[int] = []
+        self.ignored = 0
+        """Lines that the standard ignores and that look like an error: a field ``error``, or bare JSON."""
+        self._limit = limit
         self._tail = bytearray()
+        self._discarding = False
         self._skip_lf = False
         self._started = False
         self._prefix = b""
-
-    def forget_after(self, position: int) -> None:
-        """Do not count the comments that stood after the last read's event of that position, counted from
-        0."""
-        self.comments -= sum(at > position for at in self._comments_at)
-
-    def _comment(self, events: list[Event]) -> None:
-        self.comments += 1
-        self._comments_at.append(len(events))
 
     def _split(self, data: bytes) -> list[bytes]:
         """Return the lines that ``data`` ends; the last, unfinished one stays in ``_tail``."""
@@ -67,6 +49,9 @@ class _Lines:
             lines[0] = bytes(self._tail) + lines[0]
             self._tail.clear()
         self._tail += rest
+        if self._discarding and lines:
+            self._discarding = False
+            del lines[0]
         return lines
 
     def _last_line(self) -> bytes:
@@ -76,128 +61,111 @@ class _Lines:
         line, self._tail = bytes(self._tail), bytearray()
         return line
 
+    def _discard(self) -> None:
+        self._tail.clear()
+        self._discarding = True
+
 
 class SSEDecoder(_Lines):
-    """Decode an event stream; ``limit`` is the most bytes of one event's data (line ends not counted)."""
+    """Decode an event stream; ``limit`` is the most bytes of one event's data, its lines joined."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__()
-        self._limit = limit
-        self._discarding = False
+        super().__init__(limit)
         self._reset()
 
     def _reset(self) -> None:
         self._type: bytes | None = None
-        self._data: list[bytes] = []
-        self._size = 0
+        self._data: bytes | bytearray | None = None
         self._oversized = False
         self._reported = False
 
-    def feed(self, data: bytes) -> list[Event]:
-        """Return the events that this read completes, and an oversized one as soon as a line passes the
-        limit."""
-        events: list[Event] = []
-        self._comments_at.clear()
-        lines = self._split(data)
-        if self._discarding and lines:
-            self._discarding = False
-            del lines[0]
-        fresh = self._is_fresh()
-        single: bytes | None = None
-        for line in lines:
-            if fresh:
-                if single is None:
-                    if line[:6] == b"data: " and len(line) <= self._limit:
-                        single = line
-                        continue
-                elif line:
-                    self._line(single, events)
-                else:
-                    events.append((None, single[6:], False))
-                    single = None
-                    continue
-                single = None
-            if line:
-                self._line(line, events)
-            elif not self._is_fresh():
-                self._dispatch(events)
-            fresh = self._is_fresh()
-        if single is not None:
-            self._line(single, events)
-        self._bound_tail(events)
-        return events
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """Yield each event that this read completes, and an oversized one as soon as a line passes the limit.
 
-    def _is_fresh(self) -> bool:
-        """Whether no line of an event stands before the next one."""
-        return self._type is None and not self._data and not self._oversized
+        What stands after an event is not looked at before the next one is asked for.
+        """
+        for line in self._split(data):
+            event = self._line(line) if line else self._dispatch()
+            if event is not None:
+                yield event
+        if self._tail:
+            event = self._bound_tail()
+            if event is not None:
+                yield event
 
     def finish(self) -> tuple[list[Event], Event | None, bool]:
         """Return the events still complete, the one that the body's end cut inside a line, and whether any
         was cut."""
-        events: list[Event] = []
         line = self._last_line()
         cut = bool(line) or self._discarding
-        if line and not self._discarding:
-            self._line(line, events)
-        pending: list[Event] = []
-        if not self._is_fresh():
-            self._dispatch(pending)
-        if not cut:
-            return events + pending, None, False
-        return events, pending[0] if pending else None, bool(pending) or bool(line)
+        oversized = self._line(line) if line and not self._discarding else None
+        pending = self._dispatch()
+        events = [event for event in (oversized, None if cut else pending) if event is not None]
+        return events, pending if cut else None, bool(line) or (cut and pending is not None)
 
-    def _line(self, line: bytes, events: list[Event]) -> None:
-        if line.startswith(b"data:"):
+    def _line(self, line: bytes) -> Event | None:
+        """Take one line that is not empty; return the event that it made too large."""
+        if line.startswith(b"data:") or line == b"data":
             value = line[6:] if line[5:6] == b" " else line[5:]
-            self._size += len(value)
-            if self._size > self._limit:
-                self._pass_limit(events, is_data=True)
-            elif not self._oversized:
-                self._data.append(value)
+            data = self._data
+            size = len(value) if data is None else len(data) + 1 + len(value)
+            if size > self._limit:
+                return self._pass_limit(is_data=True)
+            if self._oversized:
+                return None
+            if data is None:
+                self._data = value
+            else:
+                if isinstance(data, bytes):
+                    self._data = data = bytearray(data)
+                data += b"\n" + value
         elif line[0] == 58:
-            self._comment(events)
-        elif line == b"data":
-            self._data.append(b"")
+            self.comments += 1
         elif len(line) > self._limit and _value_size(line) > self._limit:
-            self._pass_limit(events, is_data=False)
+            return self._pass_limit(is_data=False)
         elif line.startswith(b"event:"):
             self._type = line[7:] if line[6:7] == b" " else line[6:]
         elif line == b"event":
             self._type = b""
+        elif line[0] == 123 or line.startswith(b"error:") or line == b"error":
+            self.ignored += 1
+        return None
 
-    def _pass_limit(self, events: list[Event], is_data: bool) -> None:
+    def _pass_limit(self, is_data: bool) -> Event | None:
         """Refuse at once, unless the event is known to be a ping; an error needs no data to be one."""
         self._oversized = True
         if is_data:
-            self._data = [b""]
-        if not self._reported and self._type != b"ping":
-            self._reported = True
-            events.append((self._type, b"" if is_data else None, True))
+            self._data = b""
+        if self._reported or self._type == b"ping":
+            return None
+        self._reported = True
+        return self._type, b"" if is_data else None, True
 
-    def _dispatch(self, events: list[Event]) -> None:
-        if not self._reported:
-            events.append((self._type, b"\n".join(self._data) if self._data else None, self._oversized))
+    def _dispatch(self) -> Event | None:
+        """End the event, if a line of one stood before."""
+        data = self._data
+        if data is None and self._type is None and not self._oversized:
+            return None
+        event = self._type, None if data is None else bytes(data), self._oversized
+        is_reported = self._reported
         self._reset()
+        return None if is_reported else event
 
-    def _bound_tail(self, events: list[Event]) -> None:
+    def _bound_tail(self) -> Event | None:
         """Keep no unfinished comment, and no unfinished line past the limit."""
         tail = self._tail
-        if not tail:
-            return
         if self._discarding:
             tail.clear()
         elif tail[0] == 58:
-            self._comment(events)
+            self.comments += 1
             self._discard()
-        elif len(tail) > self._limit:
+        elif len(tail) > self._limit or self._data is not None:
             is_data = tail.startswith(b"data:")
-            if _value_size(tail) + (self._size if is_data else 0) > self._limit:
-                self._pass_limit(events, is_data)
+            joined = len(self._data) + 1 if is_data and self._data is not None else 0
+            if _value_size(tail) + joined > self._limit:
                 self._discard()
-
-    def _discard(self) -> None:
-        self._tail.clear()
-        self._discarding = True
+                return self._pass_limit(is_data)
+        return None
 
 
 def _value_size(line: bytes | bytearray) -> int:
@@ -211,33 +179,26 @@ def _value_size(line: bytes | bytearray) -> int:
 class JSONLinesDecoder(_Lines):
     """Take each line that is not empty as one event's data."""
 
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self._limit = limit
-        self._discarding = False
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Return the events that this read completes, and an oversized one as soon as its line passes the
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """Yield each event that this read completes, and an oversized one as soon as its line passes the
         limit."""
-        lines = self._split(data)
-        if self._discarding and lines:
-            self._discarding = False
-            del lines[0]
-        events = [event for event in map(self._event, lines) if event]
+        for line in self._split(data):
+            if line:
+                yield self._event(line)
         if self._discarding:
             self._tail.clear()
         elif len(self._tail) > self._limit:
-            self._tail.clear()
-            self._discarding = True
-            events.append((None, b"", True))
-        return events
+            self._discard()
+            yield None, b"", True
 
     def finish(self) -> tuple[list[Event], Event | None, bool]:
         """Return the event of an unfinished last line as the cut one."""
-        event = None if self._discarding else self._event(self._last_line())
+        line = self._last_line()
+        event = self._event(line) if line and not self._discarding else None
         return [], event, event is not None
 
-    def _event(self, line: bytes) -> Event | None:
-        if len(line) > self._limit:
-            return None, b"", True
-        return (None, line, False) if line else None
+    def _event(self, line: bytes) -> Event:
+        return (None, b"", True) if len(line) > self._limit else (None, line, False)
+
+
+Decoder = SSEDecoder | JSONLinesDecoder

@@ -13,7 +13,8 @@ from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any
 
-from fragmentlab.assembler import DEFAULT_RULES, Limits, Result
+from fragmentlab.assembler import Limits, Result
+from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.commands.result_text import aligned, raw_lines, result_lines
 from fragmentlab.corpus.recordings import as_file, shown_path, what_is_missing
 from fragmentlab.corpus.rules import find_rules

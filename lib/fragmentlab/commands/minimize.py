@@ -26,7 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the vector file; it goes into a bug report, or into data/vectors."""
-    from fragmentlab.assembler import CATEGORIES, COMPOUND
+    from fragmentlab.assembler import CATEGORIES
+    from fragmentlab.assembler.categories import COMPOUND
     from fragmentlab.corpus.minimize import minimized_vector
     from fragmentlab.corpus.rules import find_rules
 

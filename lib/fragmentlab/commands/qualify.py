@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping
 
-from fragmentlab.assembler import DEFAULT_RULES
+from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 

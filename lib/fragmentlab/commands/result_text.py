@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from fragmentlab.assembler import Explanation, Fault, FragmentRow, Result, explain, remarks
+from fragmentlab.assembler import Fault, Result, explain
+from fragmentlab.assembler.explanations import Explanation, remarks
+from fragmentlab.assembler.result import FragmentRow
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.wire.events import payloads

@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line a subject."""
-    from fragmentlab.assembler import SHIPPED
+    from fragmentlab.assembler.rules import SHIPPED
     from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 
     rows = [(f"--rules {name}", "the kit's assembler under this rule set") for name in SHIPPED]

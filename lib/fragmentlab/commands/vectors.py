@@ -8,13 +8,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fragmentlab.assembler import RuleSet
 from fragmentlab.corpus.rules import find_rules
-from fragmentlab.corpus.vector_check import Mismatch, check, unchecked
-from fragmentlab.corpus.vectors import VectorFile, load_vectors, vector_paths
 from fragmentlab.disclosure import for_terminal
+
+if TYPE_CHECKING:
+    from fragmentlab.corpus.vector_check import Mismatch
+    from fragmentlab.corpus.vectors import VectorFile
 
 _RULES_HELP = (
     "a rule set's name or a rules file; only this one is checked. A vector is held to its expectation under "
@@ -50,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     """Check every file before the first vector runs, then print each disagreement, each file and a total."""
     import jsonschema  # noqa: F401 - a missing kit is noticed before the first vector with a tool's schema
 
+    from fragmentlab.corpus.vectors import load_vectors, vector_paths
+
     rules = None if args.rules is None else find_rules(args.rules)
     files = [load_vectors(path) for path in vector_paths(args.paths)]
     reports = []
@@ -69,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_files(files: list[VectorFile], rules: RuleSet | None) -> Iterator[_FileReport]:
     from tqdm import tqdm
+
+    from fragmentlab.corpus.vector_check import check, unchecked
 
     total = sum(len(file.vectors) for file in files)
     with tqdm(total=total, unit=" vectors", disable=not sys.stderr.isatty(), leave=False) as bar:

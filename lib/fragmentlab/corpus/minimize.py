@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fragmentlab.assembler import COMPOUND, DEFAULT_RULES, Fault, Framing, Result, RuleSet, assemble
-from fragmentlab.assembler.chunks import Refused, decode_chunk
+from fragmentlab.assembler import Fault, Result, RuleSet, assemble
+from fragmentlab.assembler.assembler import Framing
+from fragmentlab.assembler.categories import COMPOUND
+from fragmentlab.assembler.chunks import InvalidEvent, decode_chunk
 from fragmentlab.assembler.limits import Limits
+from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.corpus.reducing import Reducer
 from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable
 from fragmentlab.corpus.streams import Stream
@@ -203,7 +206,7 @@ def _as_chunks(stream: Stream) -> _Candidate | None:
             continue
         try:
             chunks.append(decode_chunk(data, Limits()))
-        except Refused:
+        except InvalidEvent:
             return None
     return _Candidate(chunks, done, "")
 

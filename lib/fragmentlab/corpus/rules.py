@@ -8,8 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fragmentlab.assembler import SHIPPED, RulesError, RuleSet, rules_from_json
-from fragmentlab.assembler.rules import SCHEMA
+from fragmentlab.assembler import RuleSet
+from fragmentlab.assembler.rules import SCHEMA, SHIPPED, RulesError, rules_from_json
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder, find_path, read_bytes
 from fragmentlab.formats import StrictStruct, canonical, decode

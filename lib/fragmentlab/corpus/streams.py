@@ -6,22 +6,15 @@ import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fragmentlab.assembler import (
-    DEFAULT_RULES,
-    End,
-    Framing,
-    Limits,
-    Result,
-    RuleSet,
-    Tool,
-    Tools,
-    assemble,
-)
+from fragmentlab.assembler import Limits, Result, RuleSet, Tools, assemble
+from fragmentlab.assembler.assembler import End, Framing
+from fragmentlab.assembler.proposal import AnyTools
+from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.errors import InputError
 from fragmentlab.files import reason
 
@@ -65,7 +58,7 @@ class Stream:
         rules: str | RuleSet = DEFAULT_RULES,
         *,
         diagnose: bool = False,
-        tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None = None,
+        tools: AnyTools | None = None,
         limits: Limits | Mapping[str, int] | None = None,
     ) -> Result:
         """Return the outcome of the stream; ``tools`` and ``limits`` take the place of its own.

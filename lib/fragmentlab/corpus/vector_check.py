@@ -9,7 +9,8 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import astuple, replace
 
-from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Assembler, Result, RuleSet, load_rules
+from fragmentlab.assembler import Assembler, Result, RuleSet
+from fragmentlab.assembler.rules import DEFAULT_RULES, SHIPPED, load_rules
 from fragmentlab.corpus.vectors import BYTE_BY_BYTE, Expectation, Rejected, Vector, replays
 from fragmentlab.disclosure import for_terminal
 

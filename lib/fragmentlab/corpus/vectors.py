@@ -19,7 +19,9 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, UnsetType
 
-from fragmentlab.assembler import CATEGORIES, LIMIT_ENTRIES, End, Limits, Tools
+from fragmentlab.assembler import CATEGORIES, Limits, Tools
+from fragmentlab.assembler.assembler import End
+from fragmentlab.assembler.limits import LIMIT_ENTRIES
 from fragmentlab.assembler.rules import Identity, IncomingKind
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError

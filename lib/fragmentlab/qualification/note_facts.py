@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fragmentlab.assembler import COMPOUND
+from fragmentlab.assembler.categories import COMPOUND
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.comparing.comparison import state_of
 from fragmentlab.qualification.comparing.verdict import streams

@@ -22,15 +22,9 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 import pyarrow as pa
 
-from fragmentlab.assembler import (
-    CATEGORIES,
-    COMPOUND,
-    DEFAULT_RULES,
-    IDENTITIES,
-    INCOMING_KINDS,
-    Result,
-    RuleSet,
-)
+from fragmentlab.assembler import CATEGORIES, Result, RuleSet
+from fragmentlab.assembler.categories import COMPOUND
+from fragmentlab.assembler.rules import DEFAULT_RULES, IDENTITIES, INCOMING_KINDS
 from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import ENDS, EVIDENCE, FIDELITIES, Stream, own_id

@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from fragmentlab.assembler import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, SHIPPED, RuleSet
+from fragmentlab.assembler import RuleSet
+from fragmentlab.assembler.rules import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIES, SHIPPED
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.disclosure import shown_name
 from fragmentlab.errors import InputError

@@ -12,7 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from fragmentlab.assembler import CATEGORIES, SHIPPED, Fault, Result, RuleSet, explain, remarks
+from fragmentlab.assembler import CATEGORIES, Fault, Result, RuleSet, explain
+from fragmentlab.assembler.explanations import remarks
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.minimize import minimized_vector
 from fragmentlab.corpus.recordings import stream_of_file
@@ -183,7 +185,7 @@ class Investigation:
                 "outcome": badges(words.notna(), words, "refused"),
                 "category": results.category,
                 "faults": results.faults,
-                "may serve execution": results.executable.map({True: "yes", False: "never"}),
+                "may serve execution": results.executable.map({True: "yes", False: "no"}),
             }
         )
         note = "reject-null is a reconstruction of the rule before the repair, not history."

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from fragmentlab.assembler import SHIPPED
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.disclosure import refuse_private, shown_name

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from fragmentlab.assembler import COMPOUND
+from fragmentlab.assembler.categories import COMPOUND
 from fragmentlab.corpus.streams import EVIDENCE
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.files import data_folder, kit_folder

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fragmentlab.assembler import HOST_CATEGORY, Result
+from fragmentlab.assembler import Result
+from fragmentlab.assembler.categories import HOST_CATEGORY
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.gateway import Gateway, Reply
 from fragmentlab.runtime.journal import EffectJournal
@@ -105,7 +106,7 @@ class Agent:
             reply = self._gateway.ask(messages, max(ends - time.monotonic(), 0.0))
             _count(reply, outcome)
             if reply.refusal is None and reply.result is not None:
-                if not reply.result.executable:
+                if reply.result.calls and not reply.result.executable:
                     raise InputError("the runtime executes nothing that these rules accepted")
                 return reply.result
             refusal = reply.refusal or "gateway.closed"

@@ -22,16 +22,8 @@ from typing import Any
 
 import httpx
 
-from fragmentlab.assembler import (
-    DEFAULT_RULES,
-    INVARIANTS,
-    Assembler,
-    Result,
-    RulesError,
-    RuleSet,
-    check_invariants,
-    load_rules,
-)
+from fragmentlab.assembler import Assembler, Result, RuleSet
+from fragmentlab.assembler.rules import DEFAULT_RULES, INVARIANTS, RulesError, check_invariants, load_rules
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.problems import PROVIDER_HEADER, Problem, connection_problem, status_problem
 from fragmentlab.runtime.tools import DECLARATIONS, KNOWN_TOOLS

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from fragmentlab.assembler import COMPOUND, DEFAULT_RULES, RuleSet
+from fragmentlab.assembler import RuleSet
+from fragmentlab.assembler.categories import COMPOUND
+from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.agent import Agent, Outcome
 from fragmentlab.runtime.gateway import Gateway, Timeouts

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import httpx
 
-from fragmentlab.assembler import Assembler, End
+from fragmentlab.assembler import Assembler
+from fragmentlab.assembler.assembler import End
 from fragmentlab.runtime.relay import Listener
 from fragmentlab.wire.recorder import Recording, is_streamed_chat, tool_names
 

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from fragmentlab.assembler import End
+from fragmentlab.assembler.assembler import End
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.gateway import is_loopback, trusted
 from fragmentlab.runtime.loopback import HOST, LoopbackServer, reset

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from fragmentlab.assembler import CATEGORIES, IDENTITIES, INCOMING_KINDS, Fault
+from fragmentlab.assembler import CATEGORIES, Fault
+from fragmentlab.assembler.rules import IDENTITIES, INCOMING_KINDS
 from fragmentlab.errors import InputError
 from fragmentlab.formats import decode
 from fragmentlab.subjects.interface import FAILED, UNLISTED, UNNAMED, Observation, RawCall
@@ -88,7 +89,7 @@ def read_answer(output: bytes, seconds: float, categories: frozenset[str]) -> Ob
     faults = tuple(_fault(fault, categories) for fault in (answer.faults or ())[:_MAX_FAULTS])
     # A subject may name only its category; the primary fault is listed in any case, and first.
     if not faults or faults[0].category != category:
-        faults = (Fault(category, _stage(category, None)), *faults)
+        faults = (Fault(category, _stage(category, None)), *faults)  # type: ignore[arg-type]
     return Observation(answer.outcome, category, faults, seconds=seconds)
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fragmentlab import __version__
-from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Limits, Result, RuleSet
+from fragmentlab.assembler import Limits, Result, RuleSet
+from fragmentlab.assembler.rules import DEFAULT_RULES, SHIPPED
 from fragmentlab.corpus.rules import recorded_name, table_sha256
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.subjects.interface import Observation, RawCall

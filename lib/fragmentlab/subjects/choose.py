@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fragmentlab.assembler import SHIPPED
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.subjects.assembler import AssemblerSubject, CounterfactualSubject
 from fragmentlab.subjects.command import CommandSubject

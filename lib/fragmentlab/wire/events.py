@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fragmentlab.assembler import Framing
+from fragmentlab.assembler.assembler import Framing
 from fragmentlab.assembler.sse import Event, JSONLinesDecoder, SSEDecoder
 
 DONE = b"data: [DONE]\n\n"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fragmentlab.assembler import Framing
+from fragmentlab.assembler.assembler import Framing
 from fragmentlab.wire.events import has_comments, payloads
 from fragmentlab.wire.fragments import choices_of, fragments_of, function_of
 

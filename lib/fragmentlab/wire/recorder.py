@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
-from fragmentlab.assembler import End
+from fragmentlab.assembler.assembler import End
 from fragmentlab.errors import InputError
 from fragmentlab.files import reason, write_whole
 from fragmentlab.wire.encodings import BrokenEncoding, Unpack, unpacker

@@ -9,15 +9,8 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import (
-    CELLS,
-    DEFAULT_RULES,
-    IDENTITIES,
-    SHIPPED,
-    RuleSet,
-    assemble,
-    rules_from_json,
-)
+from fragmentlab.assembler import RuleSet, assemble
+from fragmentlab.assembler.rules import CELLS, DEFAULT_RULES, IDENTITIES, SHIPPED, rules_from_json
 from fragmentlab.corpus.batches import write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.qualification.candidates.assessment import Assessment, assess, differing_cells

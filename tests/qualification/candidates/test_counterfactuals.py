@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Result, load_rules
-from fragmentlab.assembler.rules import RulesError
+from fragmentlab.assembler import Result
+from fragmentlab.assembler.rules import DEFAULT_RULES, SHIPPED, RulesError, load_rules
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 from tests.assembler.wire import OMITTED, call, chunk, fragment, response, sse

@@ -11,18 +11,15 @@ from typing import Any
 
 import pytest
 
-from fragmentlab.assembler import (
+from fragmentlab.assembler import Assembler, Result, RuleSet, assemble
+from fragmentlab.assembler.rules import (
     CELLS,
     COLUMNS,
     DEFAULT_RULES,
     IDENTITIES,
     IMPOSSIBLE,
     SHIPPED,
-    Assembler,
-    Result,
     RulesError,
-    RuleSet,
-    assemble,
     rules_from_json,
 )
 from fragmentlab.corpus.vector_check import check

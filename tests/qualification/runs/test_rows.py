@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fragmentlab.assembler import Assembler, End, Result, assemble
+from fragmentlab.assembler import Assembler, Result, assemble
+from fragmentlab.assembler.assembler import End
 from fragmentlab.corpus.batches import write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.vectors import load_vectors

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from fragmentlab.assembler import End
+from fragmentlab.assembler.assembler import End
 
 REQUEST_KEYS = frozenset(
     "request when httpRequest req requests requestBody request_body requestHeaders request_headers "

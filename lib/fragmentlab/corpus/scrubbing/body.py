@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fragmentlab.assembler import Framing, Limits
+from fragmentlab.assembler import Limits
+from fragmentlab.assembler.assembler import Framing
 from fragmentlab.assembler.chunks import is_complete
 from fragmentlab.corpus.scrubbing.events import KEPT_EVENT_TYPES, Pieces, Replacements, scrub_event
 from fragmentlab.corpus.scrubbing.fragments import FragmentTexts

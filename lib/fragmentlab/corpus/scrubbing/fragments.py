@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fragmentlab.assembler import Limits
-from fragmentlab.assembler.chunks import Refused, decode_chunk
+from fragmentlab.assembler.chunks import InvalidEvent, decode_chunk
 from fragmentlab.assembler.proposal import join_surrogates
 from fragmentlab.corpus.scrubbing.aliases import Aliases
 from fragmentlab.corpus.scrubbing.json_text import scrub_arguments
@@ -43,7 +43,7 @@ class FragmentTexts:
             return
         try:
             chunk = decode_chunk(data, _LIMITS)
-        except Refused:
+        except InvalidEvent:
             return
         if chunk.get("error") is not None:
             return

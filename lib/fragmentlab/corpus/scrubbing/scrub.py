@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from fragmentlab.assembler import SHIPPED, Result
+from fragmentlab.assembler import Result
+from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.scrubbing.aliases import NoPlaceholder
 from fragmentlab.corpus.scrubbing.body import TooLarge, scrub_body
 from fragmentlab.corpus.scrubbing.events import Replacements

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from fragmentlab.assembler import (
-    CATEGORIES,
+from fragmentlab.assembler import CATEGORIES, RuleSet
+from fragmentlab.assembler.rules import (
     CELLS,
     DEFAULT_RULES,
     IDENTITIES,
     IMPOSSIBLE,
     INVARIANTS,
     SHIPPED,
-    RuleSet,
     check_invariants,
 )
 from fragmentlab.qualification.candidates.bench import BenchRow, RuleCell, Ruling

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, FragmentRow, Result, RuleSet
+from fragmentlab.assembler import Result, RuleSet
+from fragmentlab.assembler.result import FragmentRow
+from fragmentlab.assembler.rules import DEFAULT_RULES, SHIPPED
 from fragmentlab.qualification.candidates.counterfactuals import Counterfactual
 from fragmentlab.qualification.runs.sources import Item, RunSource
 
@@ -70,7 +72,8 @@ def cells_met(rows: Iterable[FragmentRow]) -> dict[int, list[RuleCell]]:
     for row in rows:
         if row.index is None or row.previous_identity is None:
             continue
-        if (column := row.incoming_kind) == "string":
+        column: str | None = row.incoming_kind
+        if column == "string":
             column = "same_string" if row.incoming_alias == known.get(row.index) else "other_string"
         if column is not None:
             met.setdefault(row.index, []).append((row.previous_identity, column))

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fragmentlab.assembler import DEFAULT_RULES, SHIPPED, Result
+from fragmentlab.assembler import Result
+from fragmentlab.assembler.rules import DEFAULT_RULES, SHIPPED
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import SCHEMA

@@ -8,24 +8,17 @@ package.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from fragmentlab.assembler import (
-    Assembler,
-    End,
-    Framing,
-    Limits,
-    Result,
-    RuleSet,
-    Tool,
-    Tools,
-    rules_from_json,
-)
+from fragmentlab.assembler import Assembler, Limits, Result, RuleSet
+from fragmentlab.assembler.assembler import End, Framing
 from fragmentlab.assembler.calls import CallState
+from fragmentlab.assembler.proposal import AnyTools
+from fragmentlab.assembler.rules import rules_from_json
 
 _PLACEHOLDER = "\ue000fragmentlab-no-id-"
 """Begins what stands for an ID while the proposal is checked; a private-use character keeps it apart."""
@@ -102,7 +95,7 @@ class Counterfactual:
         self,
         body: bytes,
         *,
-        tools: Tools | Iterable[str | Tool | Mapping[str, Any]] | None = None,
+        tools: AnyTools | None = None,
         limits: Limits | Mapping[str, int] | None = None,
         framing: Framing = "sse",
         end: End = "unknown",

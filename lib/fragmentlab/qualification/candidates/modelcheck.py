@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 
-from fragmentlab.assembler import INVARIANTS, SHIPPED, FragmentRow, Result, RuleSet
+from fragmentlab.assembler import Result, RuleSet
+from fragmentlab.assembler.result import FragmentRow
+from fragmentlab.assembler.rules import INVARIANTS, SHIPPED
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 from fragmentlab.qualification.candidates.sequences import (

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from fragmentlab.assembler import DEFAULT_RULES
+from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.qualification.candidates.assessment import Assessment
 from fragmentlab.qualification.candidates.modelcheck import CHECKED_INVARIANTS
 from fragmentlab.reports.show.prose import Callout

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fragmentlab.assembler import CELLS, COLUMNS, IDENTITIES, IMPOSSIBLE, RuleSet
+from fragmentlab.assembler import RuleSet
+from fragmentlab.assembler.rules import CELLS, COLUMNS, IDENTITIES, IMPOSSIBLE
 from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import Figure, Theme
 from fragmentlab.reports.show.tables import Badge

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fragmentlab.assembler import COMPOUND
+from fragmentlab.assembler.categories import COMPOUND
 from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import HATCHES, Figure, Theme
 from fragmentlab.reports.show.shapes_charts import in_words
