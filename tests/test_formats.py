@@ -15,6 +15,7 @@ from fragmentlab.formats import SCHEMAS, HugeNumber, StrictStruct, decode, json_
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMITTED = {
+    "batch": ["data/batches/*/batch.json"],
     "expectations": ["data/runs/expectations.json"],
     "ledger": ["data/runs/ledger.jsonl"],
     "policy": ["lib/fragmentlab/runtime/policy.json"],

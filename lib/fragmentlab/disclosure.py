@@ -236,7 +236,7 @@ AnyBatch = TypeVar("AnyBatch", bound=_Batch)
 
 def refuse_private(batch: AnyBatch) -> AnyBatch:
     """Return the batch; raise InputError where it is private and FRAGMENTLAB_ALLOW_PRIVATE is not 1."""
-    if batch.manifest.get(PRIVATE) is True and os.environ.get(ALLOW_PRIVATE) != "1":
+    if batch.manifest.private and os.environ.get(ALLOW_PRIVATE) != "1":
         raise InputError(
             f"batch {batch.name} is not scrubbed: run `fragmentlab scrub` on it, or set {ALLOW_PRIVATE}=1 "
             "and pass nothing on"

@@ -19,8 +19,8 @@ import tempfile
 import uuid
 from collections.abc import Collection, Iterator
 from functools import cache
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from fragmentlab.errors import InputError
 
@@ -32,7 +32,7 @@ class NotRegular(OSError):
     """What stands at a path is no regular file; the text says what it is."""
 
 
-def open_file(path: str | Path) -> BinaryIO:
+def open_file(path: str | Path) -> BufferedReader:
     """Open a regular file for reading. Raises OSError for anything else, without waiting for it."""
     try:
         _check_regular(os.stat(path))

@@ -25,6 +25,7 @@ from fragmentlab.errors import InputError
 
 SCHEMAS = {
     "answer": "fragmentlab.subjects.answer:Answer",
+    "batch": "fragmentlab.corpus.batches:Manifest",
     "expectations": "fragmentlab.qualification.comparing.expectations:Expectations",
     "imported-log": "fragmentlab.qualification.runs.imported:LogLine",
     "ledger": "fragmentlab.qualification.runs.ledger:Entry",
@@ -33,6 +34,7 @@ SCHEMAS = {
     "run": "fragmentlab.qualification.runs.run_files:RunFile",
     "scenario": "fragmentlab.runtime.scenarios:Scenario",
     "shapes": "fragmentlab.corpus.synth.provider_shapes:ShapesDocument",
+    "stream": "fragmentlab.corpus.batches:StreamRecord",
     "vectors": "fragmentlab.corpus.vectors:VectorDocument",
 }
 """Name of a format -> the Struct that declares it, as ``module:name``; its JSON Schema is
@@ -84,13 +86,18 @@ def decode(data: bytes | str, kind: type[_T], where: str) -> _T:
     except ValueError:
         raise InputError(f"{where} is not a JSON document") from None
     _check_tag(value, kind, where)
-    try:
-        made = msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {_masked(str(error), kind)}") from None
+    made = convert(value, kind, where)
     if twice:
         raise InputError(f"{where}: an object holds a key twice")
     return made
+
+
+def convert(value: Any, kind: type[_T], where: str) -> _T:
+    """Make a value of a format from what another reader gave; the errors are those of ``decode``."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {_masked(str(error), kind)}") from None
 
 
 def canonical(value: object) -> str:

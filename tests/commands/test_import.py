@@ -208,13 +208,13 @@ def test_a_raw_batch_says_where_it_may_not_go(tmp_path, command):
     assert done.status == 0
     assert "not in git" in done.err
     batch = open_batch(tmp_path / "raw")
-    assert batch.manifest["scrubbed"] is False
+    assert not batch.manifest.scrubbed
     assert (tmp_path / "raw/.gitignore").read_text() == "*\n"
     (stream,) = batch.streams()
     assert stream.body == BODY
-    assert batch.manifest["places"][stream.id].endswith("interactions[0].response.body")
+    assert batch.manifest.places[stream.id].endswith("interactions[0].response.body")
     assert command("import", path, "--out", tmp_path / "clean").status == 0
-    assert "places" not in open_batch(tmp_path / "clean").manifest
+    assert not open_batch(tmp_path / "clean").manifest.places
 
 
 def test_import_scrub_export_import_gives_the_same_batch(tmp_path, command):

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from fragmentlab.assembler import assemble
@@ -14,6 +16,7 @@ from fragmentlab.corpus.batches import Batch, open_batch, write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.errors import InputError
 
+SHA = "0" * 64
 BODIES = (b'data: {"choices":[]}\n\n', b"data: \xff\n\n", 'data: {"a":"\u2028é"}\r\n\r\n'.encode())
 
 
@@ -25,7 +28,7 @@ def streams() -> Iterator[Stream]:
             "openai",
             None,
             f"m{number}",
-            ("a", {"name": "b", "schema": {}}),
+            ("a", {"name": "b\ud800", "schema": {}}),
             end="clean",
         )
 
@@ -46,20 +49,20 @@ def test_what_is_written_is_read(tmp_path: Path, parquet: bool) -> None:
 
 @pytest.mark.parametrize("parquet", [False, True])
 def test_an_altered_part_is_found(tmp_path: Path, parquet: bool) -> None:
-    """One flipped byte anywhere in a part is InputError, whatever it hits."""
+    """One flipped byte anywhere in a part is InputError, before any stream of it is shown."""
     batch = write(tmp_path / "b", parquet=parquet)
-    part = batch.path / batch.manifest["parts"][0]["file"]
+    part = batch.path / batch.manifest.parts[0].file
     original = part.read_bytes()
     for at in range(0, len(original), max(1, len(original) // 40)):
         part.write_bytes(original[:at] + bytes([original[at] ^ 1]) + original[at + 1 :])
-        with pytest.raises(InputError):
-            batch.verify()
+        with pytest.raises(InputError, match="SHA-256 differs"):
+            next(batch.streams())
     part.write_bytes(original[:-20])
-    with pytest.raises(InputError):
-        batch.verify()
+    with pytest.raises(InputError, match="SHA-256 differs"):
+        batch.stream(stream_id(BODIES[0]))
     part.unlink()
     with pytest.raises(InputError, match="No such file"):
-        batch.verify()
+        next(batch.streams())
 
 
 def test_nothing_is_left_of_a_batch_that_failed(tmp_path: Path) -> None:
@@ -90,20 +93,21 @@ def test_a_batch_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     [
         ({"schema": "other"}, "schema"),
         ({"evidence": "rumour"}, "evidence"),
-        ({"count": None, "parts": None}, "wrong type"),
-        ({"parts": [{"file": "../x", "sha256": "", "count": 0}]}, "outside"),
-        ({"parts": [{"file": "x\0", "sha256": "", "count": 0}]}, "outside"),
-        ({"parts": [{"file": "..", "sha256": "", "count": 0}]}, "outside"),
-        ({"parts": [{"file": "x"}]}, "a part needs"),
-        ({"parts": [{"file": "x", "sha256": "", "count": 3}] * 2}, "twice"),
+        ({"count": None, "parts": None}, "count: expected int, got null"),
+        ({"parts": [{"file": "../x", "sha256": SHA, "count": 0}]}, "outside"),
+        ({"parts": [{"file": "x\0", "sha256": SHA, "count": 0}]}, "outside"),
+        ({"parts": [{"file": "..", "sha256": SHA, "count": 0}]}, "outside"),
+        ({"parts": [{"file": "x"}]}, r"parts\[0\]: .*missing required field sha256"),
+        ({"parts": [{"file": "x", "sha256": SHA, "count": 3}] * 2}, "twice"),
         ({"count": 4}, "another number"),
-        ({"count": True}, "wrong type"),
+        ({"count": True}, "count: expected int, got bool"),
     ],
 )
 def test_a_bad_manifest_is_named(tmp_path: Path, change: dict[str, object], word: str) -> None:
     """Each fault of batch.json is said in one line."""
     batch = write(tmp_path / "b")
-    (batch.path / "batch.json").write_text(json.dumps(batch.manifest | change))
+    manifest = json.loads((batch.path / "batch.json").read_bytes())
+    (batch.path / "batch.json").write_text(json.dumps(manifest | change))
     with pytest.raises(InputError, match=word):
         open_batch(batch.path)
 
@@ -111,7 +115,7 @@ def test_a_bad_manifest_is_named(tmp_path: Path, change: dict[str, object], word
 def test_a_manifest_that_is_nested_without_end_is_no_manifest(tmp_path: Path) -> None:
     """Depth ends in one clear line."""
     (tmp_path / "batch.json").write_text("[" * 100_000)
-    with pytest.raises(InputError, match="not JSON"):
+    with pytest.raises(InputError, match="nested too deeply"):
         open_batch(tmp_path)
 
 
@@ -125,8 +129,55 @@ def test_a_record_with_another_kind_of_name_is_refused(tmp_path: Path, field: st
     facts = {"name": "n", "evidence": "captured", "provenance": "", "licence": "", "scrubbed": True}
     manifest = {"schema": "fragmentlab-batch-v1", **facts, "count": 1, "parts": [part]}
     (tmp_path / "batch.json").write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match="must be text or null"):
-        open_batch(tmp_path).verify()
+    with pytest.raises(InputError, match=f"s.jsonl, line 1: {field}: expected str [|] null"):
+        next(open_batch(tmp_path).streams())
+
+
+def _part(folder: Path, name: str, data: bytes) -> Batch:
+    """Return a batch of one part with any bytes."""
+    (folder / name).write_bytes(data)
+    part = {"file": name, "sha256": hashlib.sha256(data).hexdigest(), "count": 1}
+    facts = {"name": "n", "evidence": "captured", "provenance": "", "licence": "", "scrubbed": True}
+    manifest = {"schema": "fragmentlab-batch-v1", **facts, "count": 1, "parts": [part]}
+    (folder / "batch.json").write_text(json.dumps(manifest))
+    return open_batch(folder)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"{", "s.jsonl, line 1 is not a JSON document"),
+        (b'{"id": "s", "body": "", "body_base64": ""}', "exactly one of body and body_base64"),
+        (b'{"id": "s"}', "exactly one of body and body_base64"),
+        (b'{"id": "s", "body_base64": "CANARY"}', "body_base64: invalid base64"),
+        (b'{"id": "s", "body": "", "end": "CANARY"}', "end: not one of the known values"),
+        (b'{"id": 7, "body": ""}', "id: expected str"),
+        (b'{"id": "s", "body": "", "tools": ' + b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_record_that_is_none_is_named_by_its_line(tmp_path: Path, line: bytes, said: str) -> None:
+    """The message holds the line and the path of the fault, and nothing of the stream."""
+    with pytest.raises(InputError) as raised:
+        list(_part(tmp_path, "s.jsonl", line).streams())
+    assert said in str(raised.value) and "CANARY" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"tools": "[" * 100_000}, "stream 1: tools is nested too deeply"),
+        ({"tools": "{}"}, "stream 1: tools: expected array"),
+        ({"end": "CANARY"}, "end: not one of"),
+        ({"pair": None, "body": None}, "expected bytes, got null"),
+    ],
+)
+def test_a_parquet_row_that_is_no_stream_is_named(tmp_path: Path, row: dict[str, object], said: str) -> None:
+    """A row is checked like a line of JSON."""
+    schema = {"id": "s", "fidelity": "reads", "end": "clean", "body": b"data: [DONE]", "tools": None}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([schema | row]), tmp_path / "made.parquet")
+    with pytest.raises(InputError) as raised:
+        list(_part(tmp_path, "s.parquet", (tmp_path / "made.parquet").read_bytes()).streams())
+    assert said in str(raised.value) and "CANARY" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["missing", "missing/too", ""])

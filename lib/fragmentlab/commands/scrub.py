@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from fragmentlab.corpus.scrubbing.scrub import Scrubber
 
     batch = open_batch(args.batch)
-    licence = batch.manifest["licence"]
+    licence = batch.manifest.licence
     scrubber = Scrubber()
     out = write_batch(
         args.out,

@@ -328,7 +328,7 @@ def test_scrubbing_a_batch_twice_changes_nothing(tmp_path, command):
     assert (once.status, once.last_line) == (0, str(tmp_path / "once"))
     assert command("scrub", tmp_path / "once", "--out", tmp_path / "twice").status == 0
     assert (tmp_path / "once/streams.jsonl").read_bytes() == (tmp_path / "twice/streams.jsonl").read_bytes()
-    assert open_batch(tmp_path / "once").manifest["scrubbed"] is True
+    assert open_batch(tmp_path / "once").manifest.scrubbed
     assert "QZJV" not in (tmp_path / "once/batch.json").read_text()
 
 

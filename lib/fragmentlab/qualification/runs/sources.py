@@ -13,7 +13,6 @@ from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.vectors import Expectation, VectorFile, load_vectors, stream_of, vector_paths
 from fragmentlab.disclosure import (
     KINDS,
-    PRIVATE,
     NameAliases,
     check_label,
     is_label,
@@ -99,7 +98,7 @@ def _batch(batch: Batch) -> RunSource:
         batch.evidence,
         batch.count,
         lambda: _streams(batch, evidence),
-        batch.manifest.get(PRIVATE) is True,
+        batch.manifest.private,
     )
 
 
