@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from fragmentlab.assembler import End
+from fragmentlab.assembler.assembler import End
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
 from fragmentlab.files import find_path, new_folder, open_file, read_bytes, reason
