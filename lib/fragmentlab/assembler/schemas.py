@@ -42,19 +42,18 @@ _BUDGET: ContextVar[_Budget] = ContextVar("budget")
 
 
 class ArgumentSchema:
-    """One compiled JSON Schema. Raises ValueError for what is none, quoting nothing of it."""
+    """One compiled JSON Schema; ValueError for what is none, quoting nothing of it.
+
+    Raises ModuleNotFoundError where jsonschema or google-re2 is missing, which only schemas need.
+    """
 
     def __init__(self, schema: Any) -> None:
-        try:
-            from jsonschema.validators import validator_for  # optional for the core
-            from referencing import Registry
+        from jsonschema.validators import validator_for
+        from referencing import Registry
 
+        try:
             kind = _bounded(validator_for(schema))
-        except ImportError:
-            raise ValueError(
-                "checking a tool's schema needs the packages jsonschema and google-re2"
-            ) from None
-        except Exception:  # its messages quote the schema
+        except TypeError:  # no object, or one whose $schema is no word
             raise ValueError("a tool's schema is not a valid JSON Schema") from None
         self._facts = _Facts(schema)
         meta = kind(kind.META_SCHEMA, format_checker=kind.FORMAT_CHECKER)

@@ -39,8 +39,8 @@ def _schemas(args: argparse.Namespace) -> int:
     from fragmentlab.formats import SCHEMAS, json_schema
 
     folder = Path(args.out) if args.out else data_folder("schemas")
-    for name in SCHEMAS:
-        text = json.dumps(json_schema(name), indent=1) + "\n"
+    texts = {name: json.dumps(json_schema(name), indent=1) + "\n" for name in SCHEMAS}
+    for name, text in texts.items():
         (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
     print(folder)
     return 0

@@ -50,8 +50,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check every file before the first vector runs, then print each disagreement, each file and a total."""
-    import jsonschema  # noqa: F401 - a missing kit is noticed before the first vector with a tool's schema
-
     from fragmentlab.corpus.vectors import load_vectors, vector_paths
 
     rules = None if args.rules is None else find_rules(args.rules)
