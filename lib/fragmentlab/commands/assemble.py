@@ -17,7 +17,7 @@ from fragmentlab.assembler import Limits, Result
 from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.commands.result_text import aligned, raw_lines, result_lines
 from fragmentlab.corpus.recordings import as_file, shown_path, what_is_missing
-from fragmentlab.corpus.rules import find_rules
+from fragmentlab.corpus.rules import find_rules, recorded_name
 from fragmentlab.corpus.streams import ENDS, MAX_FILE_BYTES, Stream, plain_stream
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError, visible
@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
 def _assembler(args: argparse.Namespace) -> Callable[..., Assembled]:
     """Return what assembles one stream as the options say."""
     rules = find_rules(args.rules)
+    rules = replace(rules, name=recorded_name(rules))
     tools = None if args.tools is None else [name.strip() for name in args.tools.split(",")]
     if tools is not None and not all(tools):
         raise InputError("--tools needs names with commas between them, such as read_source,save_report")
