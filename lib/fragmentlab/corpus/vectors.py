@@ -137,7 +137,7 @@ class VectorEntry(StrictStruct, frozen=True, kw_only=True):
         Meta(
             min_length=1,
             description="topic/one-fault-name",
-            extra_json_schema={"pattern": "^[a-z0-9-]+/[a-z0-9-]+$"},
+            extra_json_schema={"pattern": "^[a-z0-9-]+/[a-z0-9.-]+$"},
         ),
     ]
     comment: str = ""
