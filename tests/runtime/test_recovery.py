@@ -12,18 +12,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from fragmentlab.errors import InputError
 from fragmentlab.runtime.agent import Agent, Outcome
 from fragmentlab.runtime.gateway import Gateway
 from fragmentlab.runtime.journal import EffectJournal, JournalLine, line_of
-from fragmentlab.runtime.policy import DEFAULT_POLICY
+from fragmentlab.runtime.policy import DEFAULT_POLICY, Allow
 from fragmentlab.runtime.provider import Provider
 from fragmentlab.runtime.scenarios import Scenario
 from fragmentlab.runtime.workspace import Workspace
 from tests.runtime.conftest import SMALL
 
-POLICY = DEFAULT_POLICY.allowing({"list_sources": True, "read_source": ["page-*"], "save_report": ["*.md"]})
+POLICY = replace(DEFAULT_POLICY, allow=Allow(True, ("page-*",), ("*.md",)))
 REPORTS = {"first.md": "one 1", "second.md": "two 2"}
 TURNS = [
     {"step": "read"},

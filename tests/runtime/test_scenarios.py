@@ -17,7 +17,7 @@ from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
 from fragmentlab.runtime import agent
 from fragmentlab.runtime.play import Played, play, play_all
-from fragmentlab.runtime.policy import DEFAULT_POLICY, NEVER_RETRIED
+from fragmentlab.runtime.policy import DEFAULT_POLICY, NEVER_RETRIED, Allow
 from fragmentlab.runtime.provider import Provider
 from fragmentlab.runtime.scenarios import (
     Change,
@@ -159,7 +159,7 @@ def test_one_byte_is_noticed(
 
 def test_removed_policy_makes_denied_scenarios_fail(provider: Provider, tmp_path: Path) -> None:
     """With a policy that allows everything each denied scenario has an effect and no longer holds."""
-    everything = DEFAULT_POLICY.allowing({"list_sources": True, "read_source": ["*"], "save_report": ["*"]})
+    everything = replace(DEFAULT_POLICY, allow=Allow(True, ("*",), ("*",)))
     for name in ("denied-tool", "denied-source", "denied-target", "one-of-two-denied", "null-then-denied"):
         result = play(find_scenario(name), SMALL, provider, tmp_path, policy=everything)
         assert result.unmet(KEEP) is not None, name

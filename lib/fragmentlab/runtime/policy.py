@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from fragmentlab.assembler import CATEGORIES
@@ -70,10 +69,6 @@ class Policy(StrictStruct, frozen=True, tag_field="schema", tag="fragmentlab-pol
     def retries(self, category: str, sent: int) -> bool:
         """Whether a request that was sent ``sent`` times and refused so is sent again."""
         return sent <= self.retry.times and category in self.retry.categories
-
-    def allowing(self, allow: Mapping[str, Any]) -> Policy:
-        """The same policy with other permissions."""
-        return msgspec.structs.replace(self, allow=msgspec.convert(allow, Allow))
 
 
 DEFAULT_POLICY = decode(files(__package__).joinpath("policy.json").read_bytes(), Policy, "policy.json")

@@ -1,4 +1,4 @@
-"""Where the notebooks are and what they say of themselves: title, question, cells, shipped names."""
+"""Where the notebooks are and what they say of themselves: title, question, cells."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
-from fragmentlab.files import kit_folder
+from fragmentlab.files import kit_folder, read_bytes
 
 FOLDER_VARIABLE = "FRAGMENTLAB_NOTEBOOKS"
 """Tells a kernel which folder the running notebook came from, where that is not the repository's."""
+MAX_NOTEBOOK_BYTES = 256 << 20
 _NAME = re.compile(r"\d\d-[a-z0-9][a-z0-9-]*")
 
 
@@ -33,12 +33,12 @@ class Notebook:
 
 
 def notebooks_folder(option: str | None) -> Path:
-    """The folder that was asked for, or the repository's own. Raises InputError where there is none."""
+    """The folder that was asked for, or the kit's own. Raises InputError where there is none."""
     folder = Path(option) if option else kit_folder() / "notebooks"
     if folder.is_dir():
         return folder
     if option:
-        raise InputError(f"no folder of notebooks at {for_terminal(option)}")
+        raise InputError(f"no folder of notebooks at {option}")
     raise InputError("no notebooks beside this installation: give their folder with --notebooks DIR")
 
 
@@ -62,8 +62,8 @@ def select_notebooks(notebooks: list[Notebook], only: Sequence[str]) -> list[Not
 def find_notebook(name: str) -> Path:
     """The file of the notebook that a kernel is running, by its name without ``.ipynb``."""
     given = os.environ.get(FOLDER_VARIABLE)
-    for folder in [*([Path(given)] if given else []), kit_folder() / "notebooks", Path.cwd()]:
-        path = folder / f"{name}.ipynb"
+    for folder in (given, kit_folder() / "notebooks", Path.cwd()):
+        path = Path(folder or "") / f"{name}.ipynb"
         if path.is_file():
             return path
     raise InputError(f"the notebook file is not found; set {FOLDER_VARIABLE} to its folder")
@@ -72,14 +72,12 @@ def find_notebook(name: str) -> Path:
 def read_notebook(path: Path) -> dict[str, Any]:
     """A notebook's JSON. Raises InputError where the file is none."""
     try:
-        notebook = json.loads(path.read_bytes())
-        cells = notebook["cells"]
-        if not all(
-            isinstance(cell["cell_type"], str) and isinstance(cell["metadata"], dict) for cell in cells
-        ):
-            raise TypeError
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{for_terminal(path.name)} is not a readable notebook") from None
+        notebook: dict[str, Any] = json.loads(read_bytes(path, MAX_NOTEBOOK_BYTES))
+        for cell in notebook["cells"]:
+            if not isinstance(cell["cell_type"], str) or not isinstance(cell["metadata"], dict):
+                raise TypeError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{path.name} is not a readable notebook") from None
     return notebook
 
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-import io
 import math
 import re
-import tokenize
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,17 +24,7 @@ from fragmentlab.reports.frame.catalog import code_cells, find_notebook, read_no
 NOT_SHOWN = "given, not shown"
 _TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-_BELONGS_IN_ENVIRONMENT = {
-    "key",
-    "token",
-    "secret",
-    "password",
-    "credential",
-    "header",
-    "url",
-    "host",
-    "address",
-}
+_BELONGS_IN_ENVIRONMENT = set("key token secret password credential header url host address".split())
 _PLAIN_DATA = (str, int, float, bool, type(None), list, dict, tuple)
 _OF_IPYTHON = re.compile(r"In|Out|__\w*|_+|_[i\d]+|_(dh|ih|oh|exit_code)")
 _STREAM_ID = re.compile(r"s-[0-9a-f]{16}")
@@ -65,9 +53,9 @@ def declared_parameters(notebook: Path) -> dict[str, Parameter]:
         statements = ast.parse(source).body
     except SyntaxError:
         raise InputError(f"{notebook.stem}: the parameters cell is not valid Python") from None
-    comments = _comments(source)
-    declared = [_declaration(statement, comments, notebook.stem) for statement in statements]
-    return {parameter.name: parameter for parameter in declared}
+    lines = source.splitlines()
+    found = [_declaration(each, lines[(each.end_lineno or 1) - 1], notebook.stem) for each in statements]
+    return {parameter.name: parameter for parameter in found}
 
 
 def check_parameters(notebook: str, namespace: MutableMapping[str, object]) -> SimpleNamespace:
@@ -77,8 +65,7 @@ def check_parameters(notebook: str, namespace: MutableMapping[str, object]) -> S
     was injected but never declared, a value of another type, and a declared name that is gone.
     """
     declared = declared_parameters(find_notebook(notebook))
-    unknown = _undeclared(namespace, declared)
-    problems = [_unknown(name, declared) for name in unknown]
+    problems = [_unknown(name, declared) for name in _undeclared(namespace, declared)]
     for parameter in declared.values():
         value = namespace.get(parameter.name)
         if not _fits(value, parameter.type):
@@ -113,8 +100,7 @@ def typed(parameter: Parameter, text: str) -> str | int | float | bool:
 
 
 def shown_value(parameter: Parameter, value: str | int | float | bool) -> str:
-    """What a report may print of a value: never a path, a tool's name or anything else that could be
-    private."""
+    """What a report may print of a value: never a path or anything else that could be private."""
     if not isinstance(value, str):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if value == "":
@@ -123,23 +109,14 @@ def shown_value(parameter: Parameter, value: str | int | float | bool) -> str:
     return value if public or _STREAM_ID.fullmatch(value) else NOT_SHOWN
 
 
-def _comments(source: str) -> dict[int, str]:
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
-
-
-def _declaration(statement: ast.stmt, comments: Mapping[int, str], notebook: str) -> Parameter:
+def _declaration(statement: ast.stmt, line: str, notebook: str) -> Parameter:
     match statement:
-        case ast.AnnAssign(
-            target=ast.Name(id=name), annotation=ast.Name(id=kind), value=ast.expr() as literal
-        ):
+        case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=kind), value=ast.expr() as value):
             wanted = _TYPES.get(kind)
         case _:
-            raise InputError(
-                f"{notebook}: the parameters cell may only hold lines like: name: str = 'default'"
-            )
+            raise InputError(f"{notebook}: the parameters cell only holds lines like: name: str = 'default'")
     try:
-        default = ast.literal_eval(literal)
+        default = ast.literal_eval(value)
     except ValueError:
         default = None
     if wanted is None or not _fits(default, wanted):
@@ -150,10 +127,9 @@ def _declaration(statement: ast.stmt, comments: Mapping[int, str], notebook: str
         raise InputError(
             f"{notebook}: parameter {name} belongs in an environment variable, since parameters are stored"
         )
-    help_text = comments.get(statement.end_lineno or 0, "")
-    return Parameter(
-        name, wanted, default, help_text.removeprefix("[shown]").strip(), help_text.startswith("[shown]")
-    )
+    # What follows the statement on its last line is nothing but a comment.
+    told = line.encode()[statement.end_col_offset :].decode().lstrip("# ")
+    return Parameter(name, wanted, default, told.removeprefix("[shown]").strip(), told.startswith("[shown]"))
 
 
 def _undeclared(namespace: MutableMapping[str, object], declared: Mapping[str, Parameter]) -> list[str]:
@@ -165,10 +141,9 @@ def _undeclared(namespace: MutableMapping[str, object], declared: Mapping[str, P
     extra = [
         name
         for name, value in namespace.items()
-        if name not in declared
+        if name not in {*declared, _SEEN}
         and isinstance(value, _PLAIN_DATA)
         and not _OF_IPYTHON.fullmatch(name)
-        and name != _SEEN
     ]
     first = namespace.setdefault(_SEEN, tuple(extra))
     return [name for name in extra if name in first] if isinstance(first, tuple) else extra
@@ -188,7 +163,7 @@ def _fits(value: object, wanted: type) -> bool:
 
 def _converted(wanted: type, text: str) -> str | int | float | bool | None:
     if wanted is str:
-        return text if _is_unicode(text) else None
+        return None if re.search("[\ud800-\udfff]", text) else text
     if wanted is bool:
         return {"true": True, "false": False}.get(text.lower())
     pattern = r"[+-]?\d{1,18}" if wanted is int else r"[+-]?\d{1,18}(\.\d{1,18})?([eE][+-]?\d{1,3})?"
@@ -196,7 +171,3 @@ def _converted(wanted: type, text: str) -> str | int | float | bool | None:
         return None
     value = wanted(text)
     return value if math.isfinite(value) else None
-
-
-def _is_unicode(text: str) -> bool:
-    return not any(0xD800 <= ord(ch) <= 0xDFFF for ch in text)
