@@ -63,8 +63,8 @@ def _use(address: str) -> int:
 @pytest.mark.parametrize(
     ("scenario", "line", "status"),
     [
-        ("target", "1  accepted  1 null continuations  ", 0),
-        ("cut-mid-arguments", "1  rejected completion.transport_error  0 null continuations  ", 1),
+        ("target", "1  accepted  nulls 1  ", 0),
+        ("cut-mid-arguments", "1  rejected completion.transport_error  nulls 0  ", 1),
     ],
 )
 def test_an_answer_is_kept_told_and_read_again(
@@ -108,7 +108,7 @@ def test_a_full_disk_never_reaches_the_client(tmp_path: Path) -> None:
         provider.play(find_scenario("target"), SMALL)
         assert through == _use(provider.address)
     _, told, _ = process.told[1].splitlines()
-    assert told.startswith("1  accepted  1 null continuations  ")
+    assert told.startswith("1  accepted  nulls 1  ")
     assert told.endswith(".sse.incomplete; File too large")
 
 

@@ -167,7 +167,7 @@ def test_a_stream_passes_unchanged_and_is_kept(
     assert (stream.body, stream.end, stream.tools) == (kept, end, ("look_up",))
     (file,) = recorder.folder.glob("*.jsonl")
     nulls = stream.assemble(diagnose=True).counts["null_continuations"]
-    assert line.startswith(f"1  {outcome}  {nulls} null continuations  {file.name}")
+    assert line.startswith(f"1  {outcome}  nulls {nulls}  {file.name}")
     assert line.endswith("the upstream broke off") == (end == "aborted")
     assert recorder.recordings.summary() == f"1 answers, 1 recorded: 1 {outcome}"
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
 from contextlib import suppress
 
 DESCRIPTION = """\
@@ -36,15 +34,13 @@ def run(args: argparse.Namespace) -> int:
     from fragmentlab.runtime.relay import Relay
     from fragmentlab.wire.recorder import recordings_folder
 
-    stop = threading.Event()
     recordings = Recordings(args.out, _tell)
     with Relay(args.upstream, recordings.listen, args.port) as relay:
         recordings_folder(args.out)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
         _tell("give clients this base URL; stop with Ctrl-C")
         print(relay.address, flush=True)
-        stop.wait()
+        with suppress(KeyboardInterrupt):
+            relay.wait()
     _tell(recordings.summary())
     print(recordings.folder)
     return 0

@@ -70,7 +70,7 @@ class _Recorded:
             return
         outcome = f"{result.outcome} {result.category}" if result.category else result.outcome
         nulls = result.counts["null_continuations"]
-        self._recordings.tell(f"{outcome}  {nulls} null continuations  {path.name}{notes}", outcome)
+        self._recordings.tell(f"{outcome}  nulls {nulls}  {path.name}{notes}", outcome)
 
 
 class _PassedOn:
@@ -84,6 +84,8 @@ class _PassedOn:
 
     def finish(self, end: End, note: str) -> None:
         what = (
-            f"status {self._status}, passed on: no streamed Chat Completions" if self._status else "no answer"
+            f"status {self._status}, passed on: not a streamed Chat Completions answer"
+            if self._status
+            else "no answer"
         )
         self._recordings.tell(what + (f"; {note}" if note else ""))
