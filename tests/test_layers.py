@@ -1,8 +1,8 @@
 """Installed in layers: the wheel holds all that the kit needs, and its base runs without the kit.
 
 Each environment here is new and holds the built wheel alone, installed by pip, beside what its layer may use:
-jiter and msgspec for the base, every package of this environment for the kit. Nothing of the checkout is
-on its path and commands run in a folder of their own. What this does not prove is that pip finds every dependency.
+jiter and msgspec for the base, every package of this environment for the kit. Nothing of the checkout is on
+its path, and commands run in a folder of their own. It does not prove that pip finds every dependency.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ STARTED = [["--help"], ["--version"], ["explain", "completion.length"], ["assemb
 
 @pytest.mark.parametrize("words", STARTED, ids=" ".join)
 def test_the_assembler_starts_without_the_kit(words: list[str], tmp_path: Path) -> None:
-    """Where everything is installed, assemble and explain load jiter and msgspec alone: they start at once."""
+    """Where everything is installed, assemble and explain load jiter and msgspec alone: they start soon."""
     write_stream(tmp_path)
     script = (
         "import sys, jiter, msgspec; before = set(sys.modules)\n"

@@ -1,14 +1,12 @@
-"""One recorded stream: its bytes, what is known of where they came from, and how to read it from a file."""
+"""One recorded stream: its bytes, and what is known of where they came from."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fragmentlab.assembler import Limits, Result, RuleSet, Tools, assemble
@@ -16,7 +14,6 @@ from fragmentlab.assembler.assembler import End, Framing
 from fragmentlab.assembler.proposal import AnyTools
 from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.errors import InputError
-from fragmentlab.files import reason
 
 MAX_FILE_BYTES = 64 << 20
 """The largest single stream that is read from a file; a stream that passes every limit is far smaller."""
@@ -130,60 +127,3 @@ def own_id(wanted: str, ids: Counter[str]) -> str:
         name = f"{wanted}-{ids[wanted]}"
     ids[name] = 1
     return name
-
-
-def read_stream_file(path: str | Path) -> Stream:
-    """Read one recorded stream from a file, or from standard input for ``-``.
-
-    Raises InputError where it is missing, a directory, unreadable, empty, binary or larger than
-    MAX_FILE_BYTES.
-    """
-    body = _read_bounded(str(path))
-    if not body:
-        raise InputError(f"{_shown(path)} is empty; record a stream first (see the README)")
-    if is_binary(body):
-        raise InputError(
-            f"{_shown(path)} is binary, not a recorded stream; unpack it or use `fragmentlab import`"
-        )
-    return Stream(stream_id(body), body)
-
-
-def is_binary(body: bytes) -> bool:
-    """Whether the body holds neither an event-stream field nor text."""
-    head = body[: 1 << 16]
-    if framing_of(body) == "jsonl" or _FIELD_LINE.search(head):
-        return False
-    if b"\0" in head:
-        return True
-    try:
-        head.decode()
-    except UnicodeDecodeError as error:
-        return error.start < len(head) - 3 or len(body) <= len(head)
-    return False
-
-
-def _read_bounded(path: str) -> bytes:
-    try:
-        if path == "-":
-            if sys.stdin is None:
-                raise InputError("standard input is closed; name a file or pipe a stream in")
-            body = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
-        else:
-            with open(path, "rb") as file:
-                body = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{_shown(path)} cannot be read: {reason(error)}") from None
-    except ValueError:
-        raise InputError(f"{_shown(path)} cannot be read: the path is not valid") from None
-    if len(body) > MAX_FILE_BYTES:
-        raise InputError(
-            f"{_shown(path)} is larger than {MAX_FILE_BYTES >> 20} MiB, more than one response; "
-            "split it into streams"
-        )
-    return body
-
-
-def _shown(path: str | Path) -> str:
-    from fragmentlab.disclosure import for_terminal
-
-    return "standard input" if str(path) == "-" else for_terminal(str(path))

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fragmentlab.files import open_file
 from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS, TIMINGS, Row
 
 PARTS: dict[str, pa.Schema] = {
@@ -78,7 +79,7 @@ class PartWriter:
 
 def file_sha256(path: Path) -> str:
     """The SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
