@@ -328,6 +328,7 @@ class Assembler:
                 "calls": len(calls.by_index),
                 "arguments_bytes": sum(call.arguments.size for call in calls.by_index.values()),
                 "null_continuations": calls.null_continuations,
+                "finished": bool(self._finishes),
                 "done": self._done,
                 "names_checked": self._tools is not None,
                 "repeated_names": self._repeated_names,

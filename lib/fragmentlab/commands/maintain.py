@@ -23,6 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     found.add_argument("--rules", metavar="R", help="a rules file or name (default: every counterfactual)")
     found.add_argument("--out", metavar="FILE", help="default: the checkout's counterexample.json")
     found.set_defaults(act=_counterexamples)
+    words = actions.add_parser("explanations", help="write docs/explanations.md from the categories' file")
+    words.add_argument("--out", metavar="FILE", help="default: the checkout's docs/explanations.md")
+    words.set_defaults(act=_explanations)
     notebooks = actions.add_parser("notebooks", help="run notebooks and write them as they are committed")
     notebooks.add_argument("paths", nargs="*", metavar="NOTEBOOK", help="default: all of the checkout's")
     notebooks.set_defaults(act=_notebooks)
@@ -65,6 +68,16 @@ def _history(args: argparse.Namespace) -> int:
         print(f"changed since the history was recorded: {', '.join(stale)}", file=sys.stderr)
     print(f"{len(committed)} runs made again: {'some rows differ' if found else 'every row is the same'}")
     return 1 if found else 0
+
+
+def _explanations(args: argparse.Namespace) -> int:
+    from fragmentlab.commands.explain import explanations_page
+    from fragmentlab.files import data_folder
+
+    out = Path(args.out) if args.out else data_folder("vectors").parents[1] / "docs" / "explanations.md"
+    out.write_text(explanations_page(), encoding="utf-8")
+    print(out)
+    return 0
 
 
 def _counterexamples(args: argparse.Namespace) -> int:
