@@ -9,8 +9,6 @@ import io
 import os
 import signal
 import sys
-import textwrap
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO
@@ -136,6 +134,8 @@ def _abandon(stream: TextIO) -> None:
 
 def _place(error: Exception) -> str:
     """File and line of this package where the error came out; never its message."""
+    import traceback  # what it loads would slow down every start
+
     frames = [
         f for f in traceback.extract_tb(error.__traceback__) if f"{os.sep}fragmentlab{os.sep}" in f.filename
     ]
@@ -146,7 +146,8 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the options in one line."""
 
     def error(self, message: str) -> NoReturn:
-        line = textwrap.shorten(for_terminal(message), _LONGEST_LINE, placeholder=" ...")
+        line = for_terminal(message)
+        line = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} ..."
         self.exit(EXIT_UNUSABLE, f"{self.prog}: {line}; see {self.prog} --help\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:

@@ -15,8 +15,6 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
-import uuid
 from collections.abc import Collection, Iterator
 from functools import cache
 from io import BufferedReader
@@ -97,6 +95,8 @@ def scratch_folder() -> Iterator[Path]:
     What killed processes left there is removed first, and mentioned on standard error. Raises InputError
     where there is no place for it.
     """
+    import tempfile  # what it loads would slow down every start
+
     place = Path(tempfile.gettempdir()) / f"fragmentlab-{os.getuid()}"
     try:
         place.mkdir(mode=0o700, exist_ok=True)
@@ -237,7 +237,7 @@ def _check_regular(facts: os.stat_result) -> None:
 
 
 def _working_name() -> str:
-    return f"{WORKING}{uuid.uuid4().hex[:12]}"
+    return f"{WORKING}{os.urandom(6).hex()}"
 
 
 def is_locked(path: Path) -> bool:
