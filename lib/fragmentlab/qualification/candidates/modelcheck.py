@@ -111,7 +111,6 @@ class Check:
     findings: tuple[Finding, ...]
     states: int
     steps_taken: int
-    longest: int
     closed: bool
     differs: tuple[str, ...]
     """How responses fare otherwise than under keep-established: of DIFFERENCES."""
@@ -148,7 +147,6 @@ class _Search:
     findings: dict[str, Finding] = field(default_factory=dict)
     states: int = 0
     steps_taken: int = 0
-    longest: int = 0
     closed: bool = True
     differs: set[str] = field(default_factory=set)
 
@@ -156,15 +154,11 @@ class _Search:
         ends: Iterable[tuple[_Known, Steps]] = [((None, None), ())]
         for _ in range(responses):
             ends = self._response(ends)
-        found = sorted(
-            self.findings.values(), key=lambda finding: list(CHECKED_INVARIANTS).index(finding.invariant)
-        )
         return Check(
             self.subject.name,
-            tuple(found),
+            tuple(self.findings[name] for name in CHECKED_INVARIANTS if name in self.findings),
             self.states,
             self.steps_taken,
-            self.longest,
             self.closed,
             tuple(name for name in DIFFERENCES if name in self.differs),
         )
@@ -174,7 +168,7 @@ class _Search:
         ends: dict[_Key, tuple[_Known, Steps]] = {}
         level = [_Node(before, inherited, (), frozenset()) for inherited, before in earlier]
         seen: set[_Key] = set()
-        for length in range(1, MAX_FRAGMENTS + 1):
+        for _ in range(MAX_FRAGMENTS):
             reached: list[_Node] = []
             for node in level:
                 follow = self.subject.after(body_of(node.earlier) if node.earlier else None)
@@ -187,11 +181,7 @@ class _Search:
                     ends.setdefault(_end(known), (known, next_node.steps))
                     reached.append(next_node)
             self.states += len(reached)
-            if reached:
-                self.longest = max(self.longest, length)
             level = reached
-            if not level:
-                break
         self.closed = self.closed and not level
         return ends.values()
 
