@@ -73,6 +73,7 @@ class Qualification:
 
     def verdict(self) -> Callout:
         """The verdict and why, first on the page."""
+        declared = self.judged.declared.sha256
         base, target = self.judged.comparison.base, self.judged.comparison.target
         return Callout(
             "bad" if self.judged.is_regression else "ok",
@@ -80,6 +81,7 @@ class Qualification:
             [
                 f"{summary(self.judged.comparison)}.",
                 *(f"{reason[0].upper()}{reason[1:]}." for reason in self.judged.reasons()),
+                *([f"Flips are declared in the file with SHA-256 {declared}."] if declared else []),
                 *_whose(base, target),
             ],
         )
