@@ -16,7 +16,7 @@ from fragmentlab.wire.events import Line, data_of, line_groups
 MAX_BYTES = 16 << 20
 MAX_VALUES = 4_000_000
 """The most lines and JSON tokens of one body: what a stream that passes every limit never has."""
-_FIELDS = (b"event", b"id", b"retry", b"data", b"")
+_FIELDS = (b"event", b"id", b"retry", b"data", b"error", b"")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _EVENT_BYTES = Limits().event_bytes
 
@@ -88,7 +88,9 @@ def _other_line(line: Line) -> bytes:
     if line.name == b"event" and line.value.decode("utf-8", "replace") in KEPT_EVENT_TYPES:
         return b"".join(line)
     name = line.name
-    head = line.head if name in _FIELDS else line.head.replace(name, _filled(name), 1)
+    # What begins like JSON is counted as a line that was ignored.
+    brace = name[:1] if name.startswith(b"{") else b""
+    head = line.head if name in _FIELDS else line.head.replace(name, brace + _filled(name[len(brace) :]), 1)
     return head + _filled(line.value) + line.end
 
 

@@ -20,8 +20,11 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _COLON_FOLLOWS = re.compile(r"[ \t\r\n]*+:")
-_BLANK = re.compile("[ \t\r\n]")
+_BLANKS = " \t\r\n"
+_BLANK = re.compile(f"[{_BLANKS}]")
 _CUT_ESCAPE = re.compile(r"((?:[^\\]|\\(?:[^u]|u[0-9a-fA-F]{4}))*+)(\\(?:u[0-9a-fA-F]{0,3})?)", re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_WORD = re.compile("true|false|null")
 _CUT_WORD = re.compile(r"t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?")
 _CUT_NUMBER = re.compile(r"-|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]*+)?")
 
@@ -65,20 +68,24 @@ def scrub_arguments(text: str, aliases: Aliases) -> str:
     Valid JSON stays valid, with the same structure, duplicate keys, escapes and sizes; anything else keeps
     what breaks it.
     """
-    return "".join(_scrubbed(token, aliases) for token in tokens(text))
+    start = len(text) - len(text.lstrip(_BLANKS))
+    written = [text[:start]]
+    for token in tokens(text[start:]):
+        written.append(_scrubbed(token, aliases, is_first=len(written) == 1))
+    return "".join(written)
 
 
-def _scrubbed(token: Token, aliases: Aliases) -> str:
+def _scrubbed(token: Token, aliases: Aliases, is_first: bool) -> str:
     text = token.text
     if token.kind == "number":
         return fill_number(text)
     if token.kind == "other":
-        return _other(text)
+        return _other(text, is_first)
     if token.kind != "string":
         return text
-    if token.is_key and decoded(text) is not None:
-        return with_inside(text, lambda raw: _key(raw, aliases))
-    return with_inside(text, _value)
+    if decoded(text) is None:
+        return with_inside(text, _broken)
+    return with_inside(text, (lambda raw: _key(raw, aliases)) if token.is_key else fill)
 
 
 def _key(raw: str, aliases: Aliases) -> str:
@@ -88,16 +95,24 @@ def _key(raw: str, aliases: Aliases) -> str:
     return "".join(written_as(unit, char) for unit, char in zip(parts, alias, strict=True))
 
 
-def _value(raw: str) -> str:
-    """Fill a string; an escape that the end of the text cut stays one."""
+def _broken(raw: str) -> str:
+    """Fill a broken string; where the end of the text cut it, it still does."""
+    kept = raw.rstrip(_BLANKS)
+    if raw[len(kept) :].strip(" "):
+        return fill(kept) + raw[len(kept) :]
     cut = _CUT_ESCAPE.fullmatch(raw)
     return fill(cut[1]) + re.sub("[0-9a-fA-F]", "0", cut[2]) if cut else fill(raw)
 
 
-def _other(text: str) -> str:
-    """Fill what is no JSON; a literal that the end of the text may have cut stays one."""
+def _other(text: str, is_first: bool) -> str:
+    """Fill what is no JSON; a literal that the end of the text may have cut stays one.
+
+    Where the text begins with a number or word that more follows at once, that is a whole document.
+    """
     if _CUT_WORD.fullmatch(text):
         return text
     if _CUT_NUMBER.fullmatch(text):
         return re.sub("[1-9]", "1", text)
-    return _BLANK.sub("x", fill(text))
+    number, word = (pattern.match(text) if is_first else None for pattern in (_NUMBER, _WORD))
+    begun = fill_number(number[0]) if number else word[0] if word else ""
+    return begun + _BLANK.sub("x", fill(text[len(begun) :]))
