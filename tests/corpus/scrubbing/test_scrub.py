@@ -308,7 +308,7 @@ def test_a_stream_that_would_change_is_refused(monkeypatch):
     stream = next(iter(synthesize(SynthOptions(1, 1))))
     monkeypatch.setattr(
         "fragmentlab.corpus.scrubbing.scrub.scrub_body",
-        lambda body, *_: body.replace(b'"id":null', b'"id":7'),
+        lambda stream, *_: stream.body.replace(b'"id":null', b'"id":7'),
     )
     scrubber = Scrubber()
     assert list(scrubber.scrub_all([stream])) == []
@@ -396,7 +396,7 @@ KNOBS = {
 def test_work_grows_with_the_input(knob):
     """Twice and four times the input cost about twice and four times the calls."""
     counts = [
-        calls_made(lambda size=size: scrub_body(KNOBS[knob](size), "sse", Replacements()))
+        calls_made(lambda size=size: scrub_body(Stream("s", KNOBS[knob](size)), Replacements()))
         for size in (500, 1000, 2000)
     ]
     assert counts[2] <= 4.4 * counts[0] + 200 and counts[1] <= 2.2 * counts[0] + 200

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fragmentlab.assembler import Limits
-from fragmentlab.assembler.assembler import Framing
 from fragmentlab.assembler.chunks import is_complete
 from fragmentlab.corpus.scrubbing.events import KEPT_EVENT_TYPES, Pieces, Replacements, scrub_event
 from fragmentlab.corpus.scrubbing.fragments import FragmentTexts
 from fragmentlab.corpus.scrubbing.text import fill
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.wire.events import Line, data_of, line_groups
 
 MAX_BYTES = 16 << 20
@@ -18,26 +17,26 @@ MAX_VALUES = 4_000_000
 """The most lines and JSON tokens of one body: what a stream that passes every limit never has."""
 _FIELDS = (b"event", b"id", b"retry", b"data", b"error", b"")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_EVENT_BYTES = Limits().event_bytes
 
 
 class TooLarge(Exception):
     """The body passes the budget; the message says which one."""
 
 
-def scrub_body(body: bytes, framing: Framing, replacements: Replacements) -> bytes:
-    """Rewrite a body; it must be verified afterwards, since broken input can break in more ways than one.
+def scrub_body(stream: Stream, replacements: Replacements) -> bytes:
+    """Return a stream's body rewritten, to be verified: broken input can break in more ways than one.
 
     Raises TooLarge where the body passes MAX_BYTES or MAX_VALUES.
     """
-    return b"".join(_Body(body, framing, replacements).written())
+    return b"".join(_Body(stream, replacements).written())
 
 
 class _Body:
-    def __init__(self, body: bytes, framing: Framing, replacements: Replacements) -> None:
-        if len(body) > MAX_BYTES:
+    def __init__(self, stream: Stream, replacements: Replacements) -> None:
+        if len(stream.body) > MAX_BYTES:
             raise TooLarge(f"it is larger than {MAX_BYTES >> 20} MiB")
-        self._body, self._framing, self._replacements = body, framing, replacements
+        self._body, self._framing, self._limits = stream.body, stream.framing, stream.limits
+        self._replacements = replacements
         self._left = MAX_VALUES
 
     def written(self) -> Iterator[bytes]:
@@ -56,12 +55,12 @@ class _Body:
             raise TooLarge(f"it holds more than {MAX_VALUES:,} values")
 
     def _pieces(self) -> dict[int, Pieces]:
-        texts = FragmentTexts()
+        texts = FragmentTexts(self._limits)
         for number, group in enumerate(line_groups(self._body, self._framing)):
             self._spend(len(group))
             data = b"\n".join(data_of(group, self._framing))
             kind = next((line.value for line in reversed(group) if line.name == b"event"), b"")
-            is_read = data and len(data) <= _EVENT_BYTES and kind not in (b"ping", b"error")
+            is_read = data and len(data) <= self._limits.event_bytes and kind not in (b"ping", b"error")
             if is_read and (group[-1].end or is_complete(data)):
                 texts.take(number, data)
         return dict(texts.replaced(self._replacements.words))
@@ -74,7 +73,8 @@ class _Body:
         if text.strip(" \t") == "[DONE]":
             return values
         written = []
-        for token in scrub_event(text, self._replacements, pieces):
+        is_large = 2 * len(text) > self._limits.event_bytes
+        for token in scrub_event(text, self._replacements, pieces, keeps_size=is_large):
             self._spend(1)
             written.append(token)
         lines = "".join(written).split("\n")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
-from fragmentlab.assembler import Limits
 from fragmentlab.corpus.scrubbing.aliases import Aliases
 from fragmentlab.corpus.scrubbing.json_text import Token, decoded, scrub_arguments, tokens, with_inside
 from fragmentlab.corpus.scrubbing.text import fill, fill_index, fill_number
@@ -27,7 +26,6 @@ _STRAY = re.compile("[\udc80-\udcff]")
 _CHUNK_KIND = "chat.completion"
 _INDEXED = ("choices", "tool_calls")
 _DEEPEST_PIECE = 7
-_EVENT_CHARACTERS = Limits().event_bytes
 
 Pieces = Mapping[Place, str]
 """Where a fragment's name or arguments stand in its chunk -> what to write there."""
@@ -41,13 +39,16 @@ class Replacements:
         self.names = NameAliases()
 
 
-def scrub_event(text: str, replacements: Replacements, pieces: Pieces) -> Iterator[str]:
+def scrub_event(
+    text: str, replacements: Replacements, pieces: Pieces, keeps_size: bool = False
+) -> Iterator[str]:
     """Rewrite the data of one event, token by token; broken JSON keeps what breaks it.
 
-    ``pieces`` holds what the fragments of a readable event get. Surrogates of the text stand for bytes that
+    ``pieces`` holds what the fragments of a readable event get; with ``keeps_size`` text keeps its length,
+    for an event that is near the limit. Surrogates of the text stand for bytes that
     are not UTF-8, and stay such bytes.
     """
-    writer = _Writer(replacements, pieces, len(text) > _EVENT_CHARACTERS)
+    writer = _Writer(replacements, pieces, keeps_size)
     return map(writer.write, tokens(text))
 
 

@@ -13,7 +13,6 @@ from fragmentlab.corpus.scrubbing.json_text import scrub_arguments
 from fragmentlab.corpus.scrubbing.text import split_surrogates
 from fragmentlab.wire.fragments import Place, choices_of, function_of, places_of
 
-_LIMITS = Limits()
 _MAX_INDEX = 127
 
 
@@ -31,7 +30,8 @@ class FragmentTexts:
     Only fragments that the assembler would add to a call are joined; the rest are replaced one by one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self._texts: dict[tuple[str, int], _Text] = {}
         self._finished = False
         self._done = False
@@ -42,7 +42,7 @@ class FragmentTexts:
         if self._done:
             return
         try:
-            chunk = decode_chunk(data, _LIMITS)
+            chunk = decode_chunk(data, self._limits)
         except InvalidEvent:
             return
         if chunk.get("error") is not None:
