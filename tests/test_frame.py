@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import os
 import re
@@ -144,6 +145,30 @@ def test_assembler_stands_alone():
         name for name in loaded if name.startswith("fragmentlab.") and name.split(".")[1] != "assembler"
     }
     assert not strangers | others
+
+
+LAYERS = (
+    "errors assembler files formats disclosure wire corpus runtime subjects qualification reports commands "
+    "cli __main__"
+).split()
+"""docs/design.md, section 6: each imports only what stands before it."""
+
+
+def test_data_flows_one_way(root):
+    """No package imports one that builds on it, at the top of a module or inside a function."""
+    package = root / "lib" / "fragmentlab"
+    upward = []
+    for path in package.rglob("*.py"):
+        layer = path.relative_to(package).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_bytes())) if layer in LAYERS else ():
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fragmentlab."):
+                used = node.module.split(".")[1]
+                if used != layer and LAYERS.index(used) > LAYERS.index(layer):
+                    upward.append(f"{path.relative_to(package)} imports {used}")
+    assert not upward
+    assert {path.name.removesuffix(".py") for path in package.iterdir() if path.suffix in ("", ".py")} <= {
+        *LAYERS, "__init__", "__pycache__",
+    }  # fmt: skip
 
 
 def copy_of_makefile(root: Path, tmp_path: Path) -> Path:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.runs.record import record_run
 from fragmentlab.qualification.runs.run_files import Run, open_run
-from fragmentlab.subjects.choose import Choice
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from fragmentlab.errors import InputError
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.runs.imported import import_log
 from fragmentlab.qualification.runs.record import record_run
 from fragmentlab.reports import ResultDoesNotHold
 from fragmentlab.reports.frame.parameters import declared_parameters
 from fragmentlab.reports.qualification_runs import LISTED_FLIPS, Qualification, open_qualification
-from fragmentlab.subjects.choose import Choice
 
 
 @pytest.fixture(scope="module")

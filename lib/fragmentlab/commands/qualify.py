@@ -88,7 +88,7 @@ def _summary(counts: Mapping[str, int]) -> Iterator[str]:
 
 def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]
     from fragmentlab.disclosure import check_label
-    from fragmentlab.subjects.choose import Choice
+    from fragmentlab.qualification.choose import Choice
     from fragmentlab.subjects.command import parse_command
     from fragmentlab.subjects.process import Bounds
 

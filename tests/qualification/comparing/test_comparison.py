@@ -17,6 +17,7 @@ import pytest
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.comparing.comparison import acceptance_interval, compare_runs, paired_p
 from fragmentlab.qualification.comparing.expectations import Declared, load_expectations, proposal
 from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
@@ -24,7 +25,6 @@ from fragmentlab.qualification.comparing.verdict_texts import verdict_junit, ver
 from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS
 from fragmentlab.qualification.runs.run_files import Run, find_run, open_run
 from fragmentlab.qualification.runs.writer import RunWriter
-from fragmentlab.subjects.choose import Choice
 
 Record = Callable[..., Run]
 CONFLICT, MISSING = "rejected:identity.conflict", "rejected:identity.missing"

@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.runs.record import record_run
-from fragmentlab.subjects.choose import Choice
 
 STEPS = ("mkdir", "fsync", "replace", "rename")
 

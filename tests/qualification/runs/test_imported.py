@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from fragmentlab.errors import InputError
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.note import note_html, note_markdown
 from fragmentlab.qualification.note_facts import make_note, null_sentence
 from fragmentlab.qualification.runs.imported import import_log
 from fragmentlab.qualification.runs.record import record_run
 from fragmentlab.qualification.runs.run_files import Run, list_runs, open_run
-from fragmentlab.subjects.choose import Choice
 
 CANARY = "CANARY-0123456789"
 FINE = {"task": "t", "time": "2026-10-01T09:30:00Z", "outcome": "rejected", "category": "TOOL_FRAGMENT_ID"}

@@ -192,7 +192,7 @@ def _assert_refused_whole(done: subprocess.CompletedProcess[str], runs: Path) ->
 LEAVE_EARLY = """
 from dataclasses import replace
 import sys
-from fragmentlab.subjects.choose import Choice
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.runs.pool import observed
 from fragmentlab.qualification.runs.sources import open_sources
 if __name__ == "__main__":

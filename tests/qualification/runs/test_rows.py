@@ -16,12 +16,12 @@ from fragmentlab.corpus.batches import write_batch
 from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.vectors import load_vectors
 from fragmentlab.errors import InputError
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.runs.parts import GROUP_ROWS
 from fragmentlab.qualification.runs.record import record_run
 from fragmentlab.qualification.runs.rows import RESULTS, same_calls
 from fragmentlab.qualification.runs.run_files import Run, open_run
 from fragmentlab.qualification.runs.sources import open_sources
-from fragmentlab.subjects.choose import Choice
 
 Record = Callable[..., Run]
 KEEP = Choice(rules="keep-established")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.runs.ledger import LEDGER
 from fragmentlab.qualification.runs.record import record_run
 from fragmentlab.qualification.runs.run_files import Run, open_run
 from fragmentlab.qualification.runs.sources import open_sources
-from fragmentlab.subjects.choose import Choice
 
 HISTORY = (
     ("keep-established", "keep-established"),

@@ -17,9 +17,9 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from fragmentlab.errors import InputError
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.runs.rows import Rows, rows_of
 from fragmentlab.qualification.runs.sources import Item
-from fragmentlab.subjects.choose import Choice
 from fragmentlab.subjects.interface import Subject
 
 _CHUNK = 16

@@ -10,11 +10,11 @@ from tqdm import tqdm
 
 from fragmentlab.disclosure import check_label, private_hash
 from fragmentlab.errors import InputError
+from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.runs.pool import observed
 from fragmentlab.qualification.runs.rows import Rows
 from fragmentlab.qualification.runs.sources import open_sources
 from fragmentlab.qualification.runs.writer import RunWriter, tidy, unwritable
-from fragmentlab.subjects.choose import Choice
 from fragmentlab.subjects.guard import end_abandoned
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.rules import find_rules
+from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 from fragmentlab.subjects.assembler import AssemblerSubject, CounterfactualSubject
 from fragmentlab.subjects.command import CommandSubject
 from fragmentlab.subjects.interface import Subject
@@ -35,11 +35,8 @@ class Choice:
                 self.command, long_lived=self.long_lived, bounds=self.bounds, categories=self.categories
             )
         assert self.rules is not None
-        if self.rules not in SHIPPED:
-            from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
-
-            if self.rules in COUNTERFACTUALS:
-                return CounterfactualSubject(self.rules, Counterfactual(self.rules).assemble)
+        if self.rules in COUNTERFACTUALS:
+            return CounterfactualSubject(self.rules, Counterfactual(self.rules).assemble)
         return AssemblerSubject(find_rules(self.rules))
 
     @property
