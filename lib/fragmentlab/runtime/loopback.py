@@ -38,7 +38,8 @@ class LoopbackServer:
         self._socket = _listen(port)
         self.port: int = self._socket.getsockname()[1]
         self._server = _Server(_config(app, self._transports))
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -56,8 +57,15 @@ class LoopbackServer:
 
     def wait(self) -> None:
         """Serve until interrupted."""
-        while self._thread.is_alive():
-            self._thread.join(0.5)
+        # Not by joining: a thread whose join was interrupted counts as ended, and nothing waits for it again.
+        while not self._ended.wait(0.5):
+            pass
+
+    def _run(self) -> None:
+        try:
+            self._server.run([self._socket])
+        finally:
+            self._ended.set()
 
     def transport(self, scope: Scope) -> asyncio.Transport:
         """Return the connection of a request."""

@@ -95,7 +95,8 @@ class Relay(LoopbackServer):
         except (asyncio.CancelledError, ClientDisconnect):
             end, note = "unknown", "not read to its end"
         listener = listener or self._listen(bytes(asked), None)
-        await asyncio.to_thread(listener.finish, end, note)
+        finished = asyncio.get_running_loop().run_in_executor(None, listener.finish, end, note)
+        await asyncio.shield(finished)  # done even where the server is stopped meanwhile
 
     @asynccontextmanager
     async def _answer(self, request: httpx.Request) -> AsyncIterator[httpx.Response]:
