@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from fragmentlab.assembler import assemble
+from fragmentlab.assembler import Limits, assemble
 from fragmentlab.corpus.batches import write_batch
 from fragmentlab.corpus.minimize import minimized_vector
 from fragmentlab.corpus.reducing import Reducer
@@ -17,9 +17,23 @@ from fragmentlab.corpus.synth.faults import FAULTS
 from fragmentlab.corpus.vector_check import check
 from fragmentlab.corpus.vectors import load_vectors
 from fragmentlab.errors import InputError
+from fragmentlab.wire import events
+from fragmentlab.wire.fragments import chunk, delta, fragment
 
 CANARY = "kanarienvogel"
 STREAMS = list(synthesize(SynthOptions(len(FAULTS), 5, fault_share=1000)))
+
+
+def opening(index: int, arguments: str = "", name: str = "f") -> dict[str, object]:
+    """The first fragment of a call."""
+    function = {"name": name, "arguments": arguments}
+    return chunk(delta(fragment(index, function, id=f"c{index}", type="function")))
+
+
+def called(arguments: str) -> dict[str, object]:
+    """A call in one chunk with its finish."""
+    function = {"name": "f", "arguments": arguments}
+    return chunk(delta(fragment(0, function, id="c", type="function")), "tool_calls")
 
 
 @pytest.mark.parametrize("number", range(len(FAULTS)), ids=[fault.name for fault in FAULTS])
@@ -120,14 +134,54 @@ def test_the_command_prints_a_vector_file(tmp_path, command):
     assert command("minimize", path, "--category", CANARY).status == 2
 
 
+WIDE = ",".join(f'"k{number}":{number}' for number in range(3000))
+SIZES = {
+    "limit.events": Stream("s", events.body([{"choices": []}] * 20_001), limits=Limits(events=20_000)),
+    "limit.event_bytes": Stream("s", events.body([{"a": "x" * (1 << 20)}])),
+    "limit.calls": Stream(
+        "s", events.body([opening(index) for index in range(101)], done=False), limits=Limits(calls=100)
+    ),
+    "limit.arguments_bytes": Stream("s", events.body([opening(0, "x" * 600_000)] * 2)),
+    "limit.name_bytes": Stream("s", events.body([opening(0, "", "n" * 600)] * 2)),
+    "limit.depth": Stream("s", events.body([called("{" + '"a":{' * 70 + "}" * 71)])),
+    "limit.number": Stream("s", events.body([called('{"a":' + "9" * 5000 + "}")])),
+    "event.invalid_json": Stream("s", events.body(["{" + WIDE + ",}"])),
+    "event.duplicate_key": Stream("s", events.body(["{" + WIDE + ',"id":1,"id":2}'])),
+    "event.invalid_utf8": Stream("s", events.body(["{" + WIDE]).replace(b'"k7"', b'"\xff"')),
+    "proposal.arguments_duplicate_key": Stream("s", events.body([called("{" + WIDE + ',"k0":0}')])),
+    "proposal.arguments_invalid_json": Stream("s", events.body([called("{" + WIDE + ",,}")])),
+    "proposal.arguments_not_object": Stream("s", events.body([called("[{" + WIDE + "}]")])),
+}
+
+
+@pytest.mark.parametrize("category", SIZES)
+def test_large_and_broken_streams_become_small_ones(tmp_path, category):
+    """Limits are lowered, broken events and wide arguments are reduced, in a bounded number of tries."""
+    document = minimized_vector(SIZES[category], category)
+    path = tmp_path / "vectors.json"
+    path.write_text(json.dumps(document))
+    (vector,) = load_vectors(path).vectors
+    assert (vector.expect.category, check(vector)) == (category, [])
+    assert len(path.read_bytes()) < 900
+
+
+def test_a_vector_is_minimized_by_its_id(command):
+    """The id of one of the kit's vectors is enough."""
+    done = command("minimize", "identity/cell-absent-null")
+    assert done.status == 0
+    assert json.loads(done.out)["vectors"][0]["expect"]["category"] == "identity.missing"
+    assert command("minimize", "identity/no-such-vector").status == 2
+
+
 def test_no_single_item_can_be_taken_from_a_reduced_list():
     """Delta debugging ends at a list that is minimal item by item."""
-    kept = Reducer().items(range(100), lambda items: {3, 41, 97} <= set(items))
-    assert kept == [3, 41, 97]
+    reducer = Reducer(lambda body: {3, 41, 97} <= set(body))
+    assert reducer.items(range(100), bytes) == [3, 41, 97]
 
 
-def test_tries_are_limited():
+@pytest.mark.parametrize("bounds", [{"tries": 5}, {"work": 100}])
+def test_tries_and_bytes_are_limited(bounds):
     """A condition that is dear to test ends with the smallest so far."""
-    reducer = Reducer(tries=5)
-    assert len(reducer.items(range(100), lambda items: len(items) >= 2)) < 100
+    reducer = Reducer(lambda body: len(body) >= 2, **bounds)
+    assert 2 <= len(reducer.items(range(100), bytes)) < 100
     assert reducer.is_done

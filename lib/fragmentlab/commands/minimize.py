@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
+
+_VECTOR_ID = re.compile("[a-z0-9-]+/[a-z0-9-]+")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "stream",
         metavar="STREAM",
-        help="a recorded stream, - for standard input, or BATCH:ID for one of a batch",
+        help="a recorded stream, - for standard input, BATCH:ID for one of a batch, or a vector's id",
     )
     parser.add_argument("--category", metavar="C", help="the category to keep (default: the stream's own)")
     parser.add_argument("--rules", metavar="R", default="keep-established", help="a rule set's name or file")
@@ -50,9 +53,17 @@ def _stream(text: str, tools: str | None) -> Stream:
 
     from fragmentlab.corpus.batches import open_batch
     from fragmentlab.corpus.recordings import stream_of_file
+    from fragmentlab.corpus.vectors import find_vector, stream_of
 
     batch, colon, wanted = text.rpartition(":")
-    stream = open_batch(batch).stream(wanted) if colon and not Path(text).exists() else stream_of_file(text)
+    if text == "-" or Path(text).exists():
+        stream = stream_of_file(text)
+    elif colon:
+        stream = open_batch(batch).stream(wanted)
+    elif _VECTOR_ID.fullmatch(text):
+        stream = stream_of(find_vector(text))
+    else:
+        stream = stream_of_file(text)
     if tools is not None:
         stream = replace(stream, tools=tuple(name.strip() for name in tools.split(",")))
     return stream

@@ -4,42 +4,24 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
-from fragmentlab.assembler import Fault, Result, RuleSet, assemble
-from fragmentlab.assembler.assembler import Framing
+from fragmentlab.assembler import Fault, Result, RuleSet
 from fragmentlab.assembler.categories import COMPOUND
 from fragmentlab.assembler.chunks import InvalidEvent, decode_chunk
-from fragmentlab.assembler.limits import Limits
+from fragmentlab.assembler.limits import LIMIT_ENTRIES, Limits
 from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.corpus.reducing import Reducer
 from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import SCHEMA
 from fragmentlab.errors import InputError
-from fragmentlab.wire.events import event
+from fragmentlab.wire.events import DONE, data_of, event, line_groups
+from fragmentlab.wire.fragments import fragments_of, function_of
 
-_MAX_CHARACTERS = 4000
-"""The longest text that is reduced character by character, once lines are gone."""
 _KEPT_FACTS = ("incoming_kind", "previous_identity", "incoming_empty")
-
-
-@dataclass(frozen=True, repr=False)
-class _Candidate:
-    """A stream being reduced: chunk objects and whether [DONE] follows, or text where those cannot say it."""
-
-    chunks: list[Any] | None
-    done: bool
-    text: str
-
-    @property
-    def body(self) -> bytes:
-        if self.chunks is None:
-            return self.text.encode("utf-8", "surrogateescape")
-        events = b"".join(map(event, self.chunks)).decode()
-        return (events + ("data: [DONE]\n\n" if self.done else "")).encode()
 
 
 def minimized_vector(
@@ -48,8 +30,9 @@ def minimized_vector(
     """Return a vector file with one vector: the stream reduced as far as ``category`` is still its first.
 
     Without a category it is the stream's own. The stream is scrubbed first, so that the vector can be shared;
-    pass False for one that was. Raises InputError where the stream does not have the category, or cannot be
-    scrubbed.
+    pass False for one that was. What passes a limit is reduced under a smaller one. Work is bounded: where
+    it is used up, the vector is the smallest so far. Raises InputError where the stream does not have the
+    category, or cannot be scrubbed.
     """
     if scrubbed:
         try:
@@ -59,26 +42,19 @@ def minimized_vector(
                 f"the stream cannot be scrubbed: {error}; --no-scrub keeps its content"
             ) from None
     wanted = _wanted(stream, category, rules)
-    stream = _with_few_tools(stream, rules, wanted)
-    small = _reduced(
-        stream,
-        lambda body: _is_first(_faults(stream, body, rules, False), wanted),
-        lambda body: any(_is_same(fault, wanted) for fault in _faults(stream, body, rules, True)),
-    )
-    final = assemble(small.body, rules=rules, tools=_tools(stream), end=stream.end)
+    unknowing = replace(stream, tools=None)
+    if _is_among(wanted, unknowing.assemble(rules, diagnose=True)):
+        stream = unknowing
+    stream = _with_small_limit(stream, wanted, rules)
+    small = _reduced(stream, wanted, rules)
+    final = small.assemble(rules)
     if final.category != wanted.category:
         raise InputError(f"{wanted.category} stays hidden behind {final.category}; minimize that first")
-    return _vector_file(stream, small, final, rules)
-
-
-def _tools(stream: Stream) -> Any:
-    return stream.tools
+    return _vector_file(small, final)
 
 
 def _wanted(stream: Stream, category: str | None, rules: str | RuleSet) -> Fault:
-    result = assemble(
-        stream.body, rules=rules, tools=_tools(stream), diagnose=True, framing=stream.framing, end=stream.end
-    )
+    result = stream.assemble(rules, diagnose=True)
     for fault in result.faults:
         if category in (None, fault.category):
             return fault
@@ -90,25 +66,8 @@ def _wanted(stream: Stream, category: str | None, rules: str | RuleSet) -> Fault
     raise InputError(f"the stream does not have that category; it has {named}")
 
 
-def _with_few_tools(stream: Stream, rules: str | RuleSet, wanted: Fault) -> Stream:
-    """Forget the known tools where the fault does not depend on them."""
-    unknowing = replace(stream, tools=None)
-    faults = _faults(unknowing, stream.body, rules, True, stream.framing)
-    return unknowing if any(_is_same(fault, wanted) for fault in faults) else stream
-
-
-def _faults(
-    stream: Stream, body: bytes, rules: str | RuleSet, diagnose: bool, framing: Framing = "sse"
-) -> tuple[Fault, ...]:
-    """Return the faults of ``body`` in the stream's place; what is reduced is an event stream, as vectors
-    are."""
-    return assemble(
-        body, rules=rules, tools=_tools(stream), end=stream.end, diagnose=diagnose, framing=framing
-    ).faults
-
-
-def _is_first(faults: tuple[Fault, ...], wanted: Fault) -> bool:
-    return bool(faults) and _is_same(faults[0], wanted)
+def _is_among(wanted: Fault, result: Result) -> bool:
+    return any(_is_same(fault, wanted) for fault in result.faults)
 
 
 def _is_same(found: Fault, wanted: Fault) -> bool:
@@ -119,106 +78,124 @@ def _is_same(found: Fault, wanted: Fault) -> bool:
     return not is_identity or all(getattr(found, name) == getattr(wanted, name) for name in _KEPT_FACTS)
 
 
-def _reduced(stream: Stream, test: Callable[[bytes], bool], hidden: Callable[[bytes], bool]) -> _Candidate:
-    """Reduce with ``test``; where it does not hold yet, first with ``hidden``, which lets other faults come
-    before."""
-    candidate = _as_chunks(stream)
-    if candidate is None or not hidden(candidate.body):
-        candidate = _as_text(stream)
-    reducer = Reducer()
-    if not test(candidate.body):
-        candidate = _reduce(candidate, reducer, hidden)
-    return _reduce(candidate, reducer, test) if test(candidate.body) else candidate
+def _with_small_limit(stream: Stream, wanted: Fault, rules: str | RuleSet) -> Stream:
+    """Lower the limit that the stream passes, so that little is needed to pass it."""
+    for name, entry in LIMIT_ENTRIES.items():
+        if entry["category"] == wanted.category:
+            most = getattr(stream.limits, name)
+            for size in (1 << power for power in range(most.bit_length())):
+                lowered = replace(stream, limits=replace(stream.limits, **{name: size}))
+                if _is_among(wanted, lowered.assemble(rules)):
+                    return lowered
+    return stream
 
 
-def _reduce(candidate: _Candidate, reducer: Reducer, test: Callable[[bytes], bool]) -> _Candidate:
-    if candidate.chunks is None:
-        return _reduce_text(candidate, reducer, test)
-    if candidate.done and test(replace(candidate, done=False).body):
-        candidate = replace(candidate, done=False)
+def _reduced(stream: Stream, wanted: Fault, rules: str | RuleSet) -> Stream:
+    """Return the stream reduced, as an event stream; where another fault comes first, that one goes first."""
 
-    def holds_for(chunks: list[Any]) -> bool:
-        return test(replace(candidate, chunks=chunks).body)
+    def of(body: bytes) -> Stream:
+        return replace(stream, body=body, framed="sse")
 
-    chunks = reducer.items(candidate.chunks or [], holds_for)
-    for simpler in _with_whole_arguments(chunks):
-        if reducer.holds(lambda simpler=simpler: holds_for(simpler)):  # type: ignore[misc]
-            chunks = reducer.items(simpler, holds_for)
+    def is_first(body: bytes) -> bool:
+        return _is_among(wanted, of(body).assemble(rules))
+
+    def is_hidden(body: bytes) -> bool:
+        return _is_among(wanted, of(body).assemble(rules, diagnose=True))
+
+    parts = _parts(stream, as_chunks=True)
+    if not is_hidden(b"".join(parts)):
+        parts = _parts(stream, as_chunks=False)
+    if not is_first(b"".join(parts)):
+        parts = _smaller(parts, Reducer(is_hidden))
+    if is_first(b"".join(parts)):
+        parts = _smaller(parts, Reducer(is_first))
+    return of(b"".join(parts))
+
+
+def _parts(stream: Stream, as_chunks: bool) -> list[bytes]:
+    """Return the events of a stream, those that are chunks written anew where it is asked for."""
+    parts = []
+    for group in line_groups(stream.body, stream.framing):
+        data = b"\n".join(data_of(group, stream.framing))
+        is_plain = stream.framing == "jsonl" or all(line.name in (b"data", b"") for line in group)
+        chunk = _chunk(data) if as_chunks and is_plain else None
+        if chunk is not None:
+            parts.append(event(chunk))
+        elif as_chunks and data.strip(b" \t") == b"[DONE]":
+            parts.append(DONE)
+        elif stream.framing == "jsonl":
+            parts.append(event(data))
+        else:
+            parts.append(b"".join(part for line in group for part in line))
+    return parts
+
+
+def _chunk(data: bytes) -> dict[str, Any] | None:
+    try:
+        return decode_chunk(data, Limits())
+    except InvalidEvent:
+        return None
+
+
+def _data(part: bytes) -> bytes:
+    return b"\n".join(data_of((line for group in line_groups(part, "sse") for line in group), "sse"))
+
+
+def _smaller(parts: list[bytes], reducer: Reducer) -> list[bytes]:
+    parts = reducer.items(parts, b"".join)
+    for simpler in _with_whole_arguments(parts):
+        if reducer.holds(b"".join(simpler)):
+            parts = reducer.items(simpler, b"".join)
             break
-    for number in range(len(chunks)):
-
-        def holds(chunk: Any, number: int = number, chunks: list[Any] = chunks) -> bool:
-            return test(replace(candidate, chunks=[*chunks[:number], chunk, *chunks[number + 1 :]]).body)
-
-        chunks = [*chunks[:number], reducer.value(chunks[number], holds), *chunks[number + 1 :]]
-    return replace(candidate, chunks=chunks)
+    for at in range(len(parts)):
+        parts[at] = _smaller_part(parts, at, reducer)
+    return parts
 
 
-def _with_whole_arguments(chunks: list[Any]) -> Iterator[list[Any]]:
-    """Yield the chunks with each call's arguments whole in its first fragment: simple ones first, then
+def _smaller_part(parts: list[bytes], at: int, reducer: Reducer) -> bytes:
+    def body(part: bytes) -> bytes:
+        return b"".join([*parts[:at], part, *parts[at + 1 :]])
+
+    chunk = _chunk(_data(parts[at]))
+    if chunk is not None and event(chunk) == parts[at]:
+        return event(_settled(chunk, reducer, lambda value: body(event(value))))
+    if parts[at] == DONE:
+        return DONE
+    text = parts[at].decode("utf-8", "surrogateescape")
+    kept = reducer.text(text, lambda kept: body(kept.encode("utf-8", "surrogateescape")))
+    return kept.encode("utf-8", "surrogateescape")
+
+
+def _settled(value: Any, reducer: Reducer, body: Callable[[Any], bytes]) -> Any:
+    """Reduce until nothing more goes: what one part lost can free another."""
+    while True:
+        smaller = reducer.value(copy.deepcopy(value), body)
+        if smaller == value:
+            return smaller
+        value = smaller
+
+
+def _with_whole_arguments(parts: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Yield the events with each call's arguments whole in its first fragment: simple ones first, then
     their own."""
     for text in ("{}", "[]", None):
-        simpler = copy.deepcopy(chunks)
+        chunks = [_chunk(_data(part)) for part in parts]
         functions: dict[str, list[dict[str, Any]]] = {}
-        for fragment in _fragments(simpler):
-            function = fragment.get("function")
-            if isinstance(function, dict) and isinstance(function.get("arguments"), str):
+        for fragment in (fragment for chunk in chunks for fragment in fragments_of(chunk)):
+            function = function_of(fragment)
+            if isinstance(function.get("arguments"), str):
                 functions.setdefault(repr(fragment.get("index")), []).append(function)
         for first, *rest in functions.values():
             own = "".join(function["arguments"] for function in (first, *rest))
             first["arguments"] = own if text is None else text
             for function in rest:
                 function["arguments"] = ""
-        yield simpler
+        if functions:
+            pairs = zip(parts, chunks, strict=True)
+            yield [part if chunk is None else event(chunk) for part, chunk in pairs]
 
 
-def _fragments(chunks: list[Any]) -> Iterator[dict[str, Any]]:
-    for chunk in chunks:
-        for choice in _items(chunk.get("choices")):
-            delta = choice.get("delta") if isinstance(choice, dict) else None
-            for fragment in _items(delta.get("tool_calls")) if isinstance(delta, dict) else ():
-                if isinstance(fragment, dict):
-                    yield fragment
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _reduce_text(candidate: _Candidate, reducer: Reducer, test: Callable[[bytes], bool]) -> _Candidate:
-    def holds(text: str) -> bool:
-        return test(_Candidate(None, False, text).body)
-
-    lines = reducer.items(candidate.text.splitlines(keepends=True), lambda kept: holds("".join(kept)))
-    text = "".join(lines)
-    return replace(candidate, text=reducer.text(text, holds) if len(text) <= _MAX_CHARACTERS else text)
-
-
-def _as_chunks(stream: Stream) -> _Candidate | None:
-    """Read the stream as chunk objects, None where its framing or JSON is what is wrong with it."""
-    chunks, done = [], False
-    for line in stream.body.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n"):
-        data = line.removeprefix(b"data:").strip(b" ") if stream.framing == "sse" else line
-        if not data or (stream.framing == "sse" and not line.startswith(b"data:")):
-            continue
-        if data == b"[DONE]":
-            done = True
-            continue
-        try:
-            chunks.append(decode_chunk(data, Limits()))
-        except InvalidEvent:
-            return None
-    return _Candidate(chunks, done, "")
-
-
-def _as_text(stream: Stream) -> _Candidate:
-    if stream.framing == "sse":
-        return _Candidate(None, False, stream.body.decode("utf-8", "surrogateescape"))
-    events = b"".join(b"data: " + line + b"\n\n" for line in stream.body.split(b"\n") if line)
-    return _Candidate(None, False, events.decode("utf-8", "surrogateescape"))
-
-
-def _vector_file(stream: Stream, small: _Candidate, final: Result, rules: str | RuleSet) -> dict[str, Any]:
+def _vector_file(small: Stream, final: Result) -> dict[str, Any]:
     category = final.category or ""
     vector: dict[str, Any] = {
         "id": f"minimized/{category.lower().replace('.', '-').replace('_', '-')}",
@@ -226,25 +203,32 @@ def _vector_file(stream: Stream, small: _Candidate, final: Result, rules: str | 
         "flags": [],
         "source": "kit",
     }
-    if stream.tools is not None:
-        vector["tools"] = list(stream.tools)
-    vector |= _wire(small)
-    if stream.end != "clean":
-        vector["end"] = stream.end
-    by_default = assemble(small.body, tools=_tools(stream), end=stream.end)
+    if small.tools is not None:
+        vector["tools"] = list(small.tools)
+    usual = asdict(Limits())
+    if limits := {name: size for name, size in asdict(small.limits).items() if size != usual[name]}:
+        vector["limits"] = limits
+    vector |= _wire(small.body)
+    if small.end != "clean":
+        vector["end"] = small.end
+    by_default = small.assemble()
     vector["expect"] = _expectation(by_default)
     if final.rules != by_default.rules:
         vector["expect_under"] = {final.rules: _expectation(final)}
     return {"schema": SCHEMA, "notes": {}, "vectors": [vector]}
 
 
-def _wire(small: _Candidate) -> dict[str, Any]:
-    if small.chunks is not None and all(isinstance(chunk, dict) for chunk in small.chunks):
-        return {"events": small.chunks} | ({} if small.done else {"done": False})
+def _wire(body: bytes) -> dict[str, Any]:
+    """Return the fields that hold the body: chunk objects where they say all, text or bytes otherwise."""
+    groups = [b"".join(part for line in group for part in line) for group in line_groups(body, "sse")]
+    done = groups[-1:] == [DONE]
+    chunks = [_chunk(_data(part)) for part in (groups[:-1] if done else groups)]
+    if all(chunk is not None for chunk in chunks) and b"".join(map(event, chunks)) + DONE * done == body:  # type: ignore[arg-type]
+        return {"events": chunks} | ({} if done else {"done": False})
     try:
-        return {"sse": small.body.decode()}
+        return {"sse": body.decode()}
     except UnicodeDecodeError:
-        return {"reads_base64": [base64.b64encode(small.body).decode()]}
+        return {"reads_base64": [base64.b64encode(body).decode()]}
 
 
 def _expectation(result: Result) -> dict[str, Any]:

@@ -2,87 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
-MAX_TRIES = 30_000
-"""How often a candidate is tried before the smallest one so far is taken."""
+MAX_TRIES = 20_000
+MAX_BYTES = 64 << 20
+"""How often, and over how many bytes in all, is tried before the smallest so far is taken."""
+_PIECES = [
+    re.compile(pattern, re.DOTALL)
+    for pattern in (r"[^\n]*\n|[^\n]+", r"[^,]*,|[^,]+", r"[^\s,{}\[\]:]+|.", r".")
+]
 
 
 class Reducer:
-    """Counts the tries of one reduction; ``is_done`` says that they are used up."""
+    """Reduces parts of a body; ``holds`` is the test of a whole one."""
 
-    def __init__(self, tries: int = MAX_TRIES) -> None:
-        self._left = tries
+    def __init__(self, holds: Callable[[bytes], bool], tries: int = MAX_TRIES, work: int = MAX_BYTES) -> None:
+        self._holds, self._tries, self._work = holds, tries, work
 
     @property
     def is_done(self) -> bool:
-        """Whether no try is left."""
-        return self._left <= 0
+        """Whether the tries or the bytes are used up."""
+        return self._tries <= 0 or self._work <= 0
 
-    def holds(self, test: Callable[[], bool]) -> bool:
-        """Try once; False where no try is left."""
+    def holds(self, body: bytes) -> bool:
+        """Try once; False where nothing may be tried any more."""
         if self.is_done:
             return False
-        self._left -= 1
-        return test()
+        self._tries -= 1
+        self._work -= len(body)
+        return self._holds(body)
 
-    def items(self, items: Sequence[Item], test: Callable[[list[Item]], bool]) -> list[Item]:
-        """Return a part of ``items``, order kept, from which no single item can be taken (Zeller's ddmin)."""
+    def items(self, items: Sequence[Item], body: Callable[[list[Item]], bytes]) -> list[Item]:
+        """Return a part of ``items``, order kept, from which no single item can be taken (Zeller's ddmin).
+
+        ``body`` makes the whole body of a part.
+        """
         kept = list(items)
         size = len(kept)
         while size and not self.is_done:
-            start, removed = 0, False
-            while start < len(kept):
-                candidate = kept[:start] + kept[start + size :]
-                if self.holds(lambda candidate=candidate: test(candidate)):  # type: ignore[misc]
-                    kept, removed = candidate, True
+            at, removed = 0, False
+            while at < len(kept) and not self.is_done:
+                part = kept[:at] + kept[at + size :]
+                if self.holds(body(part)):
+                    kept, removed = part, True
                 else:
-                    start += size
+                    at += size
             if size == 1 and not removed:
                 break
-            size = max(1, size // 2) if not removed or size > 1 else 1
+            size = max(1, size // 2)
         return kept
 
-    def text(self, text: str, test: Callable[[str], bool]) -> str:
-        """Return a part of the text from which no single character can be taken."""
-        return "".join(self.items(list(text), lambda kept: test("".join(kept))))
+    def text(self, text: str, body: Callable[[str], bytes]) -> str:
+        """Return a part of the text: lines are taken first, then what commas end, words, characters."""
+        for pattern in _PIECES:
+            text = "".join(self.items(pattern.findall(text), lambda kept: body("".join(kept))))
+        return text
 
-    def value(self, value: Any, test: Callable[[Any], bool]) -> Any:
+    def value(self, value: Any, body: Callable[[Any], bytes]) -> Any:
         """Return the JSON value with what can go taken out: members, items, characters; then numbers to 0."""
-        changed = True
-        while changed and not self.is_done:
-            changed = False
-            for candidate in _smaller(value):
-                if self.holds(lambda candidate=candidate: test(candidate)):  # type: ignore[misc]
-                    value, changed = candidate, True
-                    break
+        if isinstance(value, dict):
+            value = dict(self.items(list(value.items()), lambda kept: body(dict(kept))))
+            for key in value:
+                value[key] = self.value(value[key], partial(_put, body, value, key))
+        elif isinstance(value, list):
+            value = self.items(value, body)
+            for at in range(len(value)):
+                value[at] = self.value(value[at], partial(_put, body, value, at))
+        elif isinstance(value, str):
+            value = self.text(value, body)
+        elif type(value) in (int, float) and value != 0 and self.holds(body(0)):
+            value = 0
         return value
 
 
-def _smaller(value: Any) -> Iterator[Any]:
-    """Yield the value with one thing less, the largest things first."""
-    if isinstance(value, dict):
-        for key in value:
-            yield {name: item for name, item in value.items() if name != key}
-        for key, item in value.items():
-            for smaller in _smaller(item):
-                yield value | {key: smaller}
-    elif isinstance(value, list):
-        for position in range(len(value)):
-            yield value[:position] + value[position + 1 :]
-        for position, item in enumerate(value):
-            for smaller in _smaller(item):
-                yield [*value[:position], smaller, *value[position + 1 :]]
-    elif isinstance(value, str) and value:
-        yield ""
-        half = len(value) // 2
-        if half:
-            yield value[:half]
-            yield value[half:]
-        if len(value) <= 64:
-            for position in range(len(value)):
-                yield value[:position] + value[position + 1 :]
-    elif type(value) in (int, float) and value != 0:
-        yield 0
+def _put(body: Callable[[Any], bytes], holder: Any, key: Any, inner: Any) -> bytes:
+    changed = holder.copy()
+    changed[key] = inner
+    return body(changed)

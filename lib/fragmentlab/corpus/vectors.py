@@ -25,7 +25,7 @@ from fragmentlab.assembler.limits import LIMIT_ENTRIES
 from fragmentlab.assembler.rules import Identity, IncomingKind
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
-from fragmentlab.files import find_path, read_bytes, reason
+from fragmentlab.files import data_folder, find_path, read_bytes, reason
 from fragmentlab.formats import HugeNumber, StrictStruct, decode
 from fragmentlab.wire.events import body
 
@@ -282,6 +282,15 @@ def load_vectors(path: str | Path) -> VectorFile:
             entry.comment,
         )
     return VectorFile(path, hashlib.sha256(text).hexdigest(), document.notes, tuple(made.values()))
+
+
+def find_vector(wanted: str) -> Vector:
+    """Return one of the kit's vectors by its id."""
+    for path in vector_paths([data_folder("vectors")]):
+        for vector in load_vectors(path).vectors:
+            if vector.id == wanted:
+                return vector
+    raise InputError("no vector has that id; `fragmentlab vectors` names those of a file")
 
 
 def vector_paths(paths: Sequence[str | Path]) -> list[Path]:
