@@ -161,7 +161,9 @@ def test_a_label_that_could_not_be_shown_is_refused_unquoted(text: str) -> None:
 
 def test_a_batch_that_was_not_scrubbed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless the person says that it may be used here; only a true mark counts."""
-    raw, scrubbed = (SimpleNamespace(name="b", manifest=SimpleNamespace(private=mark)) for mark in (True, False))
+    raw, scrubbed = (
+        SimpleNamespace(name="b", manifest=SimpleNamespace(private=mark)) for mark in (True, False)
+    )
     assert refuse_private(scrubbed) is scrubbed
     with pytest.raises(InputError, match="is not scrubbed"):
         refuse_private(raw)

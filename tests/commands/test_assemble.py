@@ -238,7 +238,12 @@ def bad_inputs(folder: Path) -> dict[str, list[str]]:
         "invalid choice: 'soon'": ["assemble", ok, "--end", "soon"],
         "unrecognized arguments": ["assemble", ok, "--jsn"],
         "unknown rule set": ["assemble", ok, "--rules", "keep"],
-        "cells.established: object missing required field null": ["assemble", ok, "--rules", str(folder / "rules.json")],
+        "cells.established: object missing required field null": [
+            "assemble",
+            ok,
+            "--rules",
+            str(folder / "rules.json"),
+        ],
         "--tools needs names": ["assemble", ok, "--tools", "a,,b"],
         "unknown category": ["explain", "identity.confict"],
         "invalid choice": ["asemble"],
