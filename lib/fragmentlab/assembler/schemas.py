@@ -14,7 +14,7 @@ from typing import Any
 
 _COMPILING = 20_000_000
 """Steps that checking a schema itself may take."""
-_REFERENCE = 8
+_REFERENCE = 4
 """Steps of following a reference by a JSON pointer."""
 _UNICODE_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)\\u([0-9a-fA-F]{4})")
 _Keyword = Callable[[Any, Any, Any, Any], "Iterable[Any] | None"]
@@ -31,6 +31,10 @@ class _Budget:
         self.left = steps
         self.text_size = text_size
         self.facts = facts
+        self.numbers: dict[Any, int] = {}
+        """Array or object met -> its number, so that a value that holds it is compared at once."""
+        self.choices: dict[int, set[Any]] = {}
+        """An enumeration, by where it is held -> the identities of its values."""
 
     def spend(self, steps: int) -> None:
         self.left -= steps
@@ -99,17 +103,20 @@ def _bounded(kind: Any) -> Any:
 
 
 def _counted(name: str, function: _Keyword) -> _Keyword:
+    holds_subschemas = name not in ("enum", "const")
+
     def keyword(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         budget = _BUDGET.get()
         size = len(instance) if isinstance(instance, (dict, list)) else 0
-        budget.spend(1 + _width(value) + size)
+        members = _members(value) if holds_subschemas else []
+        budget.spend(1 + size + len(members) + sum(len(item) for item in members if isinstance(item, list)))
         if name.endswith(("$ref", "Ref")) and isinstance(value, str):
             budget.spend(_REFERENCE if value == "#" or value.startswith("#/") else budget.facts.size)
         if name.startswith("unevaluated"):
             budget.spend(size**2 >> 4)  # members are looked up in a list
             if budget.facts.has_patterns:
                 raise WorkExceeded  # they would be matched by Python's engine
-        if refused := sum(subschema is False for subschema in _members(value) or [value]):
+        if refused := sum(member is False for member in members) or value is False:
             budget.spend(refused * budget.text_size >> 6)  # a message quotes what false refuses
         for error in function(validator, value, instance, schema) or ():
             budget.spend(len(error.message) >> 6)
@@ -122,13 +129,6 @@ def _members(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
-
-
-def _width(value: Any) -> int:
-    """The members of a keyword's value, those of lists within an object too."""
-    members = _members(value)
-    lists = members if isinstance(value, dict) else []
-    return len(members) + sum(len(item) for item in lists if isinstance(item, list))
 
 
 class _Facts:
@@ -194,36 +194,34 @@ def _additional_properties(validator: Any, subschema: Any, instance: Any, schema
 
 
 def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    if wanted and isinstance(instance, list):
-        numbers: dict[Any, int] = {}
-        if len({_identity(item, numbers) for item in instance}) < len(instance):
-            yield _error("uniqueItems")
+    if wanted and isinstance(instance, list) and len(set(map(_identity, instance))) < len(instance):
+        yield _error("uniqueItems")
 
 
 def _enum(validator: Any, values: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    numbers: dict[Any, int] = {}
-    wanted = _identity(instance, numbers)
-    if all(_identity(value, numbers) != wanted for value in values):
+    choices = _BUDGET.get().choices
+    if id(values) not in choices:
+        choices[id(values)] = set(map(_identity, values))
+    if _identity(instance) not in choices[id(values)]:
         yield _error("enum")
 
 
 def _const(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    return _enum(validator, [value], instance, schema)
+    if _identity(instance) != _identity(value):
+        yield _error("const")
 
 
-def _identity(value: Any, numbers: dict[Any, int]) -> tuple[str, Any]:
-    """What equal JSON values share and others do not: 1 is 1.0, and true is neither.
-
-    ``numbers`` gives each array and object met a number, so that a value that holds it is compared at once.
-    """
-    _BUDGET.get().spend(1)
+def _identity(value: Any) -> tuple[str, Any]:
+    """What equal JSON values share and others do not: 1 is 1.0, and true is neither."""
+    budget = _BUDGET.get()
+    budget.spend(1)
     if isinstance(value, list):
-        key: Any = tuple(_identity(item, numbers) for item in value)
+        key: Any = tuple(map(_identity, value))
     elif isinstance(value, dict):
-        key = frozenset((name, _identity(item, numbers)) for name, item in value.items())
+        key = frozenset((name, _identity(item)) for name, item in value.items())
     else:
         return "boolean" if isinstance(value, bool) else "scalar", value
-    return "holder", numbers.setdefault(key, len(numbers))
+    return "holder", budget.numbers.setdefault(key, len(budget.numbers))
 
 
 _OWN: dict[str, _Keyword] = {
