@@ -195,7 +195,7 @@ def test_lost_blank_lines_and_stray_bytes_are_noted(tmp_path, command):
     write(tmp_path / "in/wide.json", json.dumps({"response": BODY.decode()}).encode("utf-16"))
     done = command("import", tmp_path / "in", "--out", tmp_path / "out")
     assert done.status == 0
-    for note in ("blank lines between events were lost, put back: 1", "read as UTF-16: 1"):
+    for note in ("blank lines between events are missing, kept as recorded: 1", "read as UTF-16: 1"):
         assert note in done.err
 
 

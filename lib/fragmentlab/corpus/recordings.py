@@ -64,8 +64,9 @@ def stream_of_file(path: str, number: str = "") -> Stream:
 
 def what_is_missing(summary: Summary) -> str:
     """Say why no stream was found: what the one file seems to be, or what there was instead."""
-    if len(summary.faults) == 1:
-        where, why = summary.faults[0]
+    said = summary.faults or list(summary.seems.items())
+    if len(said) == 1:
+        where, why = said[0]
         return f"{shown_path(where)}: {why}"
     left_out = ", ".join(f"{what}: {count}" for what, count in summary.left_out.items())
     return "no stream was found" + (f"; left out: {left_out}" if left_out else "")

@@ -300,7 +300,10 @@ def test_the_body_comes_out_byte_for_byte(tmp_path, kind, pack: Callable[[bytes]
     streams, summary = imported(tmp_path, name + (".gz" if pack is gzip.compress else ""), pack(content))
     bodies = [stream.body.replace(b"\r\n", b"\n").removeprefix(b"\n\n\n: hello\n\n") for stream in streams]
     # A block scalar keeps one line end of several.
-    assert [body.rstrip(b"\n") for body in bodies] == [BODY.rstrip(b"\n")]
+    wanted = LOST.encode() if "lost" in kind else BODY
+    assert [body.rstrip(b"\n") for body in bodies] == [wanted.rstrip(b"\n")]
+    if "lost" in kind:
+        return
     assert summary.tool_streams == 1
     assert summary.faults == []
 

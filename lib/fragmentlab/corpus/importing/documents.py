@@ -24,7 +24,7 @@ class Document:
 
     content: Any
     name: str = ""
-    """The name of the file or archive member; empty for what stood inside one."""
+    """The name of the file or archive member that it is all of; empty for what stood inside one."""
     place: str = ""
     exchange: Exchange = NO_EXCHANGE
     notes: tuple[str, ...] = ()
@@ -68,7 +68,9 @@ class Document:
     def body(self, data: bytes, *notes: str, fidelity: str | None = None) -> Body:
         """Return a body that this document is; what was undone lowers the fidelity."""
         lowered = "chunks" if notes or self.notes else self.fidelity
-        return Body(data, fidelity or lowered, self.place, self.exchange, self.notes + notes)
+        return Body(
+            data, fidelity or lowered, self.place, self.exchange, self.notes + notes, is_file=bool(self.name)
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,6 +84,8 @@ class Body:
     notes: tuple[str, ...] = ()
     record: dict[str, Any] | None = field(default=None)
     """The kit's own stream record, where the body came from one."""
+    is_file: bool = False
+    """Whether it is all of a file, an archive member or an HTTP answer."""
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fragmentlab.corpus.importing.budget import Unreadable
 from fragmentlab.corpus.importing.values import parse_json
 
 FIELD = re.compile(r"(?:data|event|id|retry)?:")
 """How a line of an event stream begins, a comment included."""
+_LOG_KEYS = frozenset("level lvl severity loglevel levelname".split())
 _DATA = re.compile(r"data:[ \t]*+(?=\\*[{\[])")
 _CHUNK = re.compile(r"\\*\"(?:choices|error)\\*\"")
 _ESCAPED_END = re.compile(r"(?:\\[rn])++")
@@ -23,7 +24,8 @@ def plain_lines(text: str) -> list[str]:
     """Split text into lines, without the colours of a terminal."""
     if "\x1b[" in text:
         text = _ANSI.sub("", text)
-    return [line.removesuffix("\r") for line in text.split("\n")]
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines if lines[-1] else lines[:-1]
 
 
 def data_mark(line: str) -> int | None:
@@ -109,3 +111,8 @@ def with_blank_lines(lines: Sequence[str]) -> str | None:
             events += 1
             found.append("")
     return "\n".join([*found, ""]) if events > 1 else None
+
+
+def is_log_record(value: Mapping[str, object]) -> bool:
+    """Return whether an object is a record of a structured log, which stands beside events and is none."""
+    return not _LOG_KEYS.isdisjoint(value) and "choices" not in value

@@ -48,6 +48,13 @@ class Unit:
         """Whether it is the end marker."""
         return self.data.strip(" \t") == DONE
 
+    @property
+    def is_usage(self) -> bool:
+        """Whether it only reports what a response took, as some servers do after its end."""
+        return (
+            isinstance(self.chunk, dict) and bool(self.chunk.get("usage")) and not self.chunk.get("choices")
+        )
+
     def __post_init__(self) -> None:
         if self.chunk is None and self.data[:1] == "{":
             try:
@@ -87,10 +94,6 @@ class _Response:
         self.is_done |= unit.is_done
         if unit.id is not None:
             self.ids.add(unit.id)
-
-    @property
-    def repeats_roles(self) -> bool:
-        return self.roles > 1
 
     @property
     def has_ended(self) -> bool:
@@ -138,12 +141,17 @@ def _home(
 
 
 def _begins(unit: Unit, known: _Response, is_new: bool, parted: bool) -> bool:
+    """Return whether an event is the first of another response than the one known."""
     has_other_id = is_new and bool(known.ids)
     if known.has_ended:
-        return (unit.starts and (known.is_finished or has_other_id)) or (
-            unit.carries and (has_other_id or parted)
+        return (
+            (unit.starts and known.is_finished)
+            or (unit.carries and parted)
+            or (has_other_id and not unit.is_usage)
         )
-    return unit.starts and not known.repeats_roles and known.roles > 0 and (has_other_id or parted)
+    if unit.starts and known.roles == 1:
+        return has_other_id or parted
+    return has_other_id and parted
 
 
 def bodies(

@@ -175,8 +175,8 @@ def _imported(body: Body, path: Path, whole_files: bool) -> Imported | Refusal |
     if body.record is not None:
         return Imported(_stream_of_record(body.data, body.record), path, body.place or "document")
     protocol = CHAT if framing_of(body.data) == "jsonl" else protocol_of(body.data)
-    asked_chat = "chat/completions" in (body.exchange.path or "") or not body.place
-    if not (protocol == CHAT or (protocol is None and asked_chat) or (whole_files and not body.place)):
+    asked_chat = "chat/completions" in (body.exchange.path or "") or body.is_file
+    if not (protocol == CHAT or (protocol is None and asked_chat) or (whole_files and body.is_file)):
         return Refusal(f"streams of {protocol or 'no known protocol'}", is_fault=False)
     if len(body.data) > MAX_FILE_BYTES:
         return Refusal(f"is one stream of more than {MAX_FILE_BYTES >> 20} MiB; split it into responses")
@@ -236,17 +236,18 @@ def _text(record: dict[str, Any], name: str) -> str | None:
 
 def _account(source: Source, found: int, refused: list[Refusal], summary: Summary) -> None:
     """Say what of a file is no stream: a fault where something could have been one, else a count."""
+    soft = Counter(item.reason for item in refused if not item.is_fault)
+    reason = next((item.reason for item in refused if item.is_fault), None)
+    reason = reason or next((known for known in REASONS if known in soft), None) or next(iter(soft), None)
     if not found:
-        first = next((item for item in refused if item.is_fault), refused[0] if refused else None)
-        summary.seems[str(source.path)] = sentence(first.reason if first else "no recording")
-        if first is None:
+        summary.seems[str(source.path)] = sentence(reason or "no recording")
+        if reason is None:
             summary.left_out["files without a streamed body"] += 1
-    for reason, count in Counter(item.reason for item in refused if not item.is_fault).items():
-        if reason == "not streamed" or reason not in REASONS:
-            summary.left_out[NOT_STREAMED if reason in REASONS else reason] += count
-        elif not found:
+        elif reason in soft and reason in REASONS and reason != "not streamed":
             summary.faults.append((str(source.path), sentence(reason)))
-            break
+    for what, count in soft.items():
+        if what == "not streamed" or what not in REASONS:
+            summary.left_out[NOT_STREAMED if what in REASONS else what] += count
     for item in refused:
         if item.is_fault and item.reason in QUIET and not source.named:
             summary.left_out[QUIET[item.reason]] += 1

@@ -27,7 +27,7 @@ def recognise(document: Document) -> bool:
 def read(document: Document, budget: Budget) -> Iterator[Document]:
     data = decoded(document.text)
     assert data is not None
-    yield document.inner(budget.take(data))
+    yield document.inner(budget.take(data), name=document.name.removesuffix(document.suffix))
 
 
 def decoded(text: str) -> bytes | None:

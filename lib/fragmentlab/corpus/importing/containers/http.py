@@ -29,7 +29,7 @@ def recognise(document: Document) -> bool:
 def read(document: Document, budget: Budget) -> Iterator[Document]:
     data = document.data
     if (whole := _unchunked(data)) is not None:
-        yield document.inner(budget.take(whole))
+        yield document.inner(budget.take(whole), name=document.name)
         return
     heads = list(_HEAD.finditer(data))
     asked: dict[str, object] = {}
@@ -49,7 +49,8 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
         elif not head["status"].endswith(b" 100"):
             exchange = Exchange({"request": asked, "response": {"headers": headers}})
             whole = _unchunked(body)
-            yield document.inner(body if whole is None else whole, f"[{number}]", exchange=exchange)
+            body = body if whole is None else whole
+            yield document.inner(body, f"[{number}]", name=document.name, exchange=exchange)
 
 
 def _headers(data: bytes, at: int) -> tuple[dict[str, str], int]:

@@ -52,10 +52,7 @@ def read(document: Document, budget: Budget) -> Iterator[Body | Document | Refus
         return
     values, left_out = _values(text)
     notes = (LINES_LEFT_OUT,) if left_out else ()
-    if len(values) == 1:
-        yield document.inner(values[0], "", *notes)
-    else:
-        yield document.inner(values, "", *notes)
+    yield document.inner(values[0] if len(values) == 1 else values, "", *notes, name=document.name)
 
 
 def _is_chunk_lines(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from fragmentlab.corpus.importing.budget import Budget
 from fragmentlab.corpus.importing.documents import Body, Document
@@ -12,15 +13,16 @@ from fragmentlab.corpus.importing.lines import (
     data_mark,
     data_start,
     escaped_events,
+    is_log_record,
     json_end,
     names_chunk,
     plain_lines,
     prefix_pattern,
     with_blank_lines,
 )
-from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, Unit, blocks, bodies, unit_of
+from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, Unit, blocks, bodies
 from fragmentlab.corpus.importing.values import DONE, STRING, parse_json
-from fragmentlab.wire.protocols import could_be_chunk, is_chunk
+from fragmentlab.wire.protocols import could_be_chunk
 
 PREFIX_REMOVED = "prefixes removed from lines"
 OTHER_TEXT = "other text stood before an event"
@@ -44,7 +46,7 @@ def read(document: Document, budget: Budget) -> Iterator[Body]:
     marks = [data_mark(line) for line in lines]
     if any(mark is not None for mark in marks):
         yield from _events(document, lines, marks, budget)
-    elif units := list(_chunks(lines, budget)):
+    elif units := _chunks(lines, budget):
         yield from bodies(document, units, PREFIX_REMOVED)
 
 
@@ -75,20 +77,21 @@ def _events(document: Document, lines: list[str], marks: list[int | None], budge
         elif (events := escaped_events(line)) is not None:
             found += events.split("\n")[:-1]
             notes[ESCAPED] = None
-        elif (spread := _spread(line, lines, number, budget)) is not None:
+        elif (spread := _spread(line, lines, number, pattern, budget)) is not None:
             data, number = spread
             found.append(data)
             notes[SPREAD] = None
         else:
             found.append(line)
     text = "\n".join([*found, ""])
-    if "\n\n" not in text.strip("\n") and (restored := with_blank_lines(found)) is not None:
+    is_as_recorded = not document.is_joined and notes.keys() <= {OTHER_TEXT}
+    if not is_as_recorded and "\n\n" not in text and (restored := with_blank_lines(found)) is not None:
         text = restored
         notes[BLANK_LINES_LOST] = None
     yield from bodies(document, blocks(text), *notes)
 
 
-def _first_field(lines: list[str], pattern: object, first: int) -> int:
+def _first_field(lines: list[str], pattern: re.Pattern[str] | None, first: int) -> int:
     """Return the line at which the first event begins: fields such as its name may stand before its data."""
     number = first
     while number and (rest := _rest(lines[number - 1], pattern, pattern is None)) and FIELD.match(rest):
@@ -96,26 +99,28 @@ def _first_field(lines: list[str], pattern: object, first: int) -> int:
     return number
 
 
-def _rest(line: str, pattern: object, is_bare: bool) -> str | None:
+def _rest(line: str, pattern: re.Pattern[str] | None, is_bare: bool) -> str | None:
     """Return a line without what was written before it; None where it is another kind of line."""
     if pattern is None:
         return line if is_bare and not _CURL.match(line) else None
-    match = pattern.match(line)  # type: ignore[attr-defined]
+    match = pattern.match(line)
     return None if match is None else line[match.end() :]
 
 
-def _spread(line: str, lines: list[str], number: int, budget: Budget) -> tuple[str, int] | None:
+def _spread(
+    line: str, lines: list[str], number: int, pattern: re.Pattern[str] | None, budget: Budget
+) -> tuple[str, int] | None:
     """Join an event whose JSON goes on over the next lines; return it and the number of the line after it."""
     text = line[data_start(line, 0) :]
     depth = _open_brackets(text)
     parts = [text]
     last = min(len(lines), number + _MAX_SPREAD)
     while depth > 0 and number < last and data_mark(lines[number]) is None:
-        parts.append(lines[number])
+        parts.append(_rest(lines[number], pattern, False) or lines[number])
         budget.visit()
-        depth += _open_brackets(lines[number])
+        depth += _open_brackets(parts[-1])
         number += 1
-    joined = "".join(parts)
+    joined = "\n".join(parts)
     if len(parts) == 1 or json_end(joined, 0) != len(joined.rstrip()):
         return None
     return f"data: {' '.join(part.strip() for part in parts)}", number
@@ -126,33 +131,36 @@ def _open_brackets(text: str) -> int:
     return text.count("{") + text.count("[") - text.count("}") - text.count("]")
 
 
-def _chunks(lines: list[str], budget: Budget) -> Iterator[Unit]:
-    """Yield the chunk objects and end markers of lines, wherever in a line they begin."""
+def _chunks(lines: list[str], budget: Budget) -> list[Unit]:
+    """Return the chunk objects and end markers of lines, and other objects where a chunk could stand."""
+    found = list(_objects(lines, budget))
+    pattern = prefix_pattern([prefix for prefix, _, value in found if could_be_chunk(value)])
+    return [
+        Unit(text)
+        for prefix, text, value in found
+        if text == DONE
+        or could_be_chunk(value)
+        or (pattern and pattern.fullmatch(prefix) and isinstance(value, dict) and not is_log_record(value))
+    ]
+
+
+def _objects(lines: list[str], budget: Budget) -> Iterator[tuple[str, str, Any]]:
+    """Yield the first JSON object of each line: what stands before it, its text and its value."""
     number = 0
     while number < len(lines):
         line = lines[number]
         number += 1
         if line.rstrip().endswith(DONE):
-            yield unit_of(DONE)
+            yield "", DONE, DONE
             continue
-        at = -1
-        for _ in range(_MAX_STARTS):
+        at = line.find("{")
+        for _ in range(_MAX_STARTS if at >= 0 else 0):
+            text = line[at : json_end(line, at)] if json_end(line, at) is not None else ""
+            if not text and line[at:].rstrip() == "{":
+                spread = _spread(line[at:], lines, number, None, budget)
+                text, number = (spread[0].removeprefix("data: "), spread[1]) if spread else ("", number)
+            if text:
+                yield line[:at], text, parse_json(text)[0]
             at = line.find("{", at + 1)
-            if at < 0:
+            if text or at < 0:
                 break
-            end = json_end(line, at)
-            spread = (
-                _spread(line[at:], lines, number, budget)
-                if end is None and at + 1 == len(line.rstrip())
-                else None
-            )
-            if spread is not None:
-                text, number = spread[0].removeprefix("data: "), spread[1]
-            elif end is not None:
-                text = line[at:end]
-            else:
-                continue
-            value = parse_json(text)[0]
-            if is_chunk(value) or could_be_chunk(value):
-                yield Unit(text)
-            break

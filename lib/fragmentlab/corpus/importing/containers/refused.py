@@ -61,7 +61,12 @@ def _is_printed(head: str) -> bool:
     """Return whether the first object of the text has keys or values as no JSON has."""
     for line in head.split("\n")[:200]:
         at = min((line.find(mark) for mark in "{[" if mark in line), default=-1)
-        if at >= 0 and (_PYTHON.search(line, at) or _NODE.search(line, at)) and '"choices"' not in line:
+        if (
+            at >= 0
+            and (_PYTHON.search(line, at) or _NODE.search(line, at))
+            and 'choices\\"' not in line
+            and 'choices"' not in line
+        ):
             return True
     return (
         re.search(r"^\s+(?:id|object|choices|delta): ", head, re.MULTILINE) is not None

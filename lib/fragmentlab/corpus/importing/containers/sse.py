@@ -1,4 +1,4 @@
-"""An event stream as it is: its bytes are the body, nothing is undone unless every blank line is missing."""
+"""An event stream as it is: its bytes are the body, nothing is undone."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Iterator
 
 from fragmentlab.corpus.importing.budget import Budget
 from fragmentlab.corpus.importing.documents import Body, Document, Refusal
-from fragmentlab.corpus.importing.lines import FIELD, with_blank_lines
-from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, blocks, bodies
+from fragmentlab.corpus.importing.lines import FIELD
+from fragmentlab.corpus.importing.responses import blocks, bodies
 from fragmentlab.wire.events import looks_like_events
+from fragmentlab.wire.protocols import lost_blank_lines
 
+MISSING_BLANK_LINES = "blank lines between events are missing, kept as recorded"
 _EVENT = re.compile(r"(?:\A\ufeff?|[\r\n])(?:data|event):")
 _OPENS = re.compile(r"data:[ \t]*+[{\[][ \t]*+\r?\n(?!(?:data|event|id|retry)?:)")
 _GLUED = re.compile(
-    r"^(?!(?:data|event|id|retry)?:)[^\n]*?[^\w\n\"]data:[ \t]*+\{\"[^\n]*\"choices\"", re.MULTILINE
+    r"^(?!(?:data|event|id|retry)?:)[ \t]*+(?!data:)[^\n]*?[^\w\n\"]data:[ \t]*+\{\"[^\n]*\"choices\"",
+    re.MULTILINE,
 )
 _ESCAPED = re.compile(r"^data:[^\n]*?[}\]](?:\\r)?\\n(?:\\r)?\\n(?:data:|event:|\s*\Z)", re.MULTILINE)
-_BLANK_LINE = re.compile(r"(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
 
 
 def recognise(document: Document) -> bool:
@@ -35,12 +37,8 @@ def read(document: Document, budget: Budget) -> Iterator[Body | Refusal]:
     text = document.text
     if not _EVENT.search(text):
         yield Refusal("only comments")
-    elif (
-        _BLANK_LINE.search(text.lstrip("\ufeff\r\n")) is None
-        and (restored := with_blank_lines(text.splitlines())) is not None
-    ):
-        yield from bodies(document, blocks(restored), BLANK_LINES_LOST)
     elif document.is_joined:
         yield from bodies(document, blocks(text), fidelity=document.body(b"").fidelity)
     else:
-        yield document.body(document.data)
+        notes = (MISSING_BLANK_LINES,) if lost_blank_lines(document.data) else ()
+        yield document.body(document.data, *notes, fidelity=document.body(b"").fidelity)

@@ -7,7 +7,7 @@ response; a column of texts or bytes is the pieces of a body, or bodies one by o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from fragmentlab.corpus.importing.containers.encoded import decoded, from_base64
 from fragmentlab.corpus.importing.containers.yamltext import NotBase64
 from fragmentlab.corpus.importing.documents import Body, Document, Item, Refusal
 from fragmentlab.corpus.importing.exchanges import NO_EXCHANGE, Exchange, asked_keys, is_exchange
-from fragmentlab.corpus.importing.lines import data_mark, names_chunk
+from fragmentlab.corpus.importing.lines import data_mark, is_log_record, names_chunk
 from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, bodies, unit_of
 from fragmentlab.corpus.importing.values import (
     DONE,
@@ -27,7 +27,7 @@ from fragmentlab.corpus.importing.values import (
     octets,
     small_number,
 )
-from fragmentlab.wire.protocols import could_be_chunk, is_chunk, is_trace, is_whole_answer
+from fragmentlab.wire.protocols import is_chunk, is_trace, is_whole_answer
 
 MAX_DEPTH = 256
 """The deepest nesting that is searched, texts that hold JSON included."""
@@ -54,6 +54,8 @@ class _Leaf:
     name: str | None = None
     is_event: bool = False
     """Whether it is an event for certain, and not only a value that could be one."""
+    is_searched: bool = False
+    """Whether what it holds was searched by itself."""
 
 
 @dataclass(repr=False, slots=True)
@@ -82,8 +84,8 @@ class _Spot:
     def below(self, key: str, column: _Column) -> _Spot:
         return _Spot(column, self.exchange, self, key, self.run, self.depth + 1, self.wrappings)
 
-    def keep(self, value: Any, name: str | None = None, is_event: bool = False) -> None:
-        self.column.leaves.append(_Leaf(value, self, name, is_event))
+    def keep(self, value: Any, name: str | None = None, is_event: bool = False, **facts: bool) -> None:
+        self.column.leaves.append(_Leaf(value, self, name, is_event, **facts))
 
     def __str__(self) -> str:
         return f"{self.holder or ''}{self.key}".removeprefix(".")
@@ -98,7 +100,7 @@ def read(document: Document, budget: Budget) -> Iterator[Item]:
     spot = _Spot(_Column(), document.exchange)
     walk.walk(document.content, spot)
     walk.settle(spot)
-    if not document.place and not any(isinstance(item, (Body, Document)) for item in walk.found):
+    if document.name and not any(isinstance(item, (Body, Document)) for item in walk.found):
         yield from _errors(document)
     yield from walk.found
 
@@ -130,8 +132,8 @@ class _Walk:
         if is_chunk(value) or text.strip() == DONE:
             spot.keep(text, is_event=True)
             return
-        if value is None or could_be_chunk(value) or (isinstance(value, str) and data_mark(text) is not None):
-            spot.keep(text)
+        if value is None or isinstance(value, dict) or (isinstance(value, str) and data_mark(text)):
+            spot.keep(text, is_searched=isinstance(value, dict))
         if value is not None:
             inner = spot.below("", spot.column.at("json"))
             inner.wrappings += 1
@@ -158,8 +160,7 @@ class _Walk:
         elif "data" in value and ("event" in value or "eventName" in value):
             self.event(value, spot)
         else:
-            if could_be_chunk(value):
-                spot.keep(value)
+            spot.keep(value)
             self.note(value, spot.exchange)
             self.members(value, spot)
 
@@ -239,7 +240,7 @@ class _Walk:
         ):
             yield from self.events(leaves, exchange)
             return
-        texts = [leaf for leaf in leaves if isinstance(leaf.value, str)]
+        texts = [leaf for leaf in leaves if isinstance(leaf.value, str) and not leaf.is_searched]
         packed = [leaf for leaf in leaves if isinstance(leaf.value, bytes)]
         if texts:
             yield from self.texts(texts, exchange)
@@ -251,7 +252,7 @@ class _Walk:
         return self.document.inner(content, str(leaf.spot), *notes, exchange=exchange, **facts)
 
     def events(self, leaves: list[_Leaf], exchange: Exchange) -> Iterator[Item]:
-        units = [unit_of(leaf.value, leaf.name, leaf.spot.run) for leaf in leaves if _fits(leaf)]
+        units = [unit_of(leaf.value, leaf.name, leaf.spot.run) for leaf in leaves if _fits(leaf, self.parsed)]
         yield from bodies(self.inner(None, leaves[0], exchange), units)
 
     def texts(self, leaves: list[_Leaf], exchange: Exchange) -> Iterator[Item]:
@@ -298,11 +299,16 @@ def _errors(document: Document) -> Iterator[Item]:
         yield Refusal("error answer")
 
 
-def _fits(leaf: _Leaf) -> bool:
-    """Return whether a value among chunks is one of their events, and no other text of a log."""
-    if leaf.is_event or leaf.name is not None or not isinstance(leaf.value, str):
+def _fits(leaf: _Leaf, parsed: Callable[[str], Any]) -> bool:
+    """Return whether a value among chunks is one of their events, and no other record or text of a log."""
+    value = leaf.value
+    if leaf.is_event or leaf.name is not None:
         return True
-    return leaf.value[:1] == "{"
+    if type(value) is str:
+        if value[:1] != "{":
+            return False
+        value = parsed(value)
+    return not (isinstance(value, dict) and is_log_record(value))
 
 
 def _groups(leaves: list[_Leaf]) -> Iterator[list[_Leaf]]:

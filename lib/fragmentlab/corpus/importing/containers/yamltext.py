@@ -14,6 +14,7 @@ from fragmentlab.corpus.importing.budget import MAX_DOCUMENT_VALUES, Budget, Oth
 from fragmentlab.corpus.importing.documents import Document
 from fragmentlab.corpus.importing.lines import data_mark
 from fragmentlab.corpus.importing.values import Number, record
+from fragmentlab.wire.events import looks_like_events
 
 MAX_DEPTH = 200
 """The deepest nesting of lists and mappings."""
@@ -21,7 +22,8 @@ MAX_ALIASED = 64 << 20
 """The most characters that aliases may add to a file."""
 _START = re.compile(r"(?:#[^\n]*+\n\s*+)*+(?:---|%YAML|- |[\"']?[A-Za-z_][\w.-]*+[\"']?:(?:\s|$))")
 _SECOND_LINE = re.compile(
-    r"(?:#[^\n]*+\n\s*+)*+[\"']?[\w.-]++[\"']?: *+[^\n]{0,100}\n(?:\s*+- |\s++[\w\"'-]+:|[\w.-]++:)"
+    r"(?:#[^\n]*+\n\s*+)*+(?!(?:data|event|id|retry):)[\"']?[\w.-]++[\"']?: *+[^\n]{0,100}\n"
+    r"(?:\s*+- |\s++[\w\"'-]+:|[\w.-]++:)"
 )
 _SUFFIXES = (".yaml", ".yml")
 _BINARY = ("tag:yaml.org,2002:binary", "!binary")
@@ -75,10 +77,20 @@ for _name, _pattern, _first in _RESOLVED:
 def recognise(document: Document) -> bool:
     if not isinstance(document.content, (str, bytes)) or not document.name or document.head[:1] in ("{", "["):
         return False
-    mark = data_mark(document.head.partition("\n")[0])
     if document.suffix in _SUFFIXES:
-        return mark != 0
-    return mark is None and _START.match(document.head) is not None and _is_yaml(document)
+        return data_mark(document.head) != 0
+    return (
+        _START.match(document.head) is not None
+        and not looks_like_events(document.data)
+        and not any(map(_is_logged, document.head.split("\n")))
+        and _is_yaml(document)
+    )
+
+
+def _is_logged(line: str) -> bool:
+    """Return whether a line is an event with something before it that no cassette has there."""
+    prefix = line[: data_mark(line) or 0].strip()
+    return bool(prefix) and prefix[-1] not in "\"'"
 
 
 def _is_yaml(document: Document) -> bool:
