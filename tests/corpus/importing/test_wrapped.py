@@ -129,7 +129,8 @@ def test_chunks_of_one_or_two_responses_are_told_apart(tmp_path, kind):
 def test_as_many_responses_come_out_as_went_in(tmp_path, kind, data):
     """Several bodies in one container, equal ones too, are as many streams, in their order."""
     name, wrap = EXACT[kind]
-    usable = [body for body in responses() if is_text(body)]
+    # A cell with one event alone may be a row of a table of events.
+    usable = [body for body in responses() if is_text(body) and body.count(b"data:") > 2]
     bodies = data.draw(st.lists(st.sampled_from(usable), min_size=2, max_size=4))
     assert imported(tmp_path, name, wrap(bodies)) == [told(Stream("s", body)) for body in bodies]
 
