@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 
+import papermill
 import pytest
 
 from fragmentlab.cli import main
@@ -49,6 +50,18 @@ def test_title_question_parameters_check_end(notebook):
     assert notebook.title and notebook.question
     assert declared_parameters(notebook.path)
     assert f'check_parameters("{notebook.name}", globals())' in sources[1]
+
+
+@all_notebooks
+def test_papermill_reads_the_same_declaration(notebook):
+    """``papermill --help-notebook`` shows each parameter with the type and help that the kit reads."""
+    found = papermill.inspect_notebook(notebook.path)
+    declared = declared_parameters(notebook.path)
+    assert {name: facts["inferred_type_name"] for name, facts in found.items()} == {
+        name: parameter.type.__name__ for name, parameter in declared.items()
+    }
+    helps = {name: facts["help"].removeprefix("[shown] ") for name, facts in found.items()}
+    assert helps == {name: parameter.help for name, parameter in declared.items()}
 
 
 @all_notebooks
