@@ -36,7 +36,7 @@ FOLDER_OF_TESTS = {
     "01-good": [
         markdown("## A table of two\n\nWith *text*."),
         markdown("## What `null` means: <i>x</i> & y\n\n## A table of two"),
-        code('Table("Things", ["name", "n"], [["<b>a</b>", 1]])'),
+        code('import pandas as pd\nTable("Things", pd.DataFrame({"name": ["<b>a</b>"], "n": [1]}))'),
         code("Figure(lambda axes, theme: axes.plot([1, 2]), alt='A line from 1 to 2', caption='A line.')"),
         code("print('plain < text')"),
         code(CLOSE),
@@ -453,4 +453,4 @@ def test_a_missing_file_is_named_by_parameter_only(tmp_path):
     assert ended.returncode == 1
     for text in [*everything(tmp_path / "out").values(), ended.stdout, ended.stderr]:
         assert CANARY not in text
-    assert "(as given) cannot be read" in (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert "(as given): is not there" in (tmp_path / "out" / "index.html").read_text("utf-8")

@@ -54,6 +54,12 @@ def refused() -> ControlTarget:
     return control_against_target(_parameters(rules="reject-null"))
 
 
+@pytest.fixture
+def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the kit's provider stand for somebody's server: it no longer says what it is."""
+    monkeypatch.setattr("fragmentlab.runtime.provider.PROVIDER_HEADER", "x-another-server")
+
+
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
     with Provider() as running:
@@ -117,6 +123,7 @@ def _live(monkeypatch: pytest.MonkeyPatch, address: str, **given: object) -> Con
     return control_against_target(_parameters(scenarios=CONTROL, **given))
 
 
+@pytest.mark.usefixtures("foreign")
 @pytest.mark.parametrize("name", ["target", "control", "length"])
 def test_live_server_is_reported_as_observed(
     provider: Provider, monkeypatch: pytest.MonkeyPatch, name: str
@@ -245,6 +252,7 @@ def test_recorded_pairs_of_ones_own_are_shown_without_their_names(tmp_path: Path
     assert CANARY not in str(pairs_table(pairs)._repr_mimebundle_()) + pairs.to_csv()
 
 
+@pytest.mark.usefixtures("foreign")
 def test_one_byte_fails_the_notebook_and_nothing_leaks(provider: Provider, tmp_path: Path) -> None:
     """A target that differs in one byte of its report fails the report run, and no secret is written."""
     scenarios = tmp_path / "scenarios"

@@ -59,7 +59,7 @@ class Checkable:
     """
 
     name: str
-    after: Callable[[bytes | None], Next]
+    after: Callable[[bytes | None], Next] = field(repr=False)
 
 
 def checkable_table(rules: RuleSet) -> Checkable:
