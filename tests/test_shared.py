@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fragmentlab.assembler import assemble
-from fragmentlab.corpus.streams import read_stream_file
+from fragmentlab.corpus.streams import Stream
 
 CAPTURED = Path(__file__).resolve().parents[2] / "shared" / "captured"
 
@@ -21,7 +21,7 @@ def test_every_recording_gives_the_independent_verdict() -> None:
     verdicts = [json.loads(line) for line in (CAPTURED / "verdicts.jsonl").read_text().splitlines()]
     assert len(verdicts) > 200
     for verdict in verdicts:
-        stream = read_stream_file(CAPTURED / verdict["file"])
+        stream = Stream("s", (CAPTURED / verdict["file"]).read_bytes())
         for diagnose in (False, True):
             result = assemble(stream.body, framing=stream.framing, end=stream.end, diagnose=diagnose)
             found = (result.outcome, result.category, len(result.calls))

@@ -14,7 +14,7 @@ from fragmentlab.assembler import CATEGORIES, Fault, Result, assemble, explain
 from fragmentlab.assembler.categories import FOLLOWING
 from fragmentlab.assembler.explanations import case_of, remarks
 from fragmentlab.commands.explain import explanations_page
-from fragmentlab.corpus.streams import read_stream_file
+from fragmentlab.corpus.streams import framing_of
 from fragmentlab.corpus.vectors import load_vectors, vector_paths
 from tests.assembler.wire import call, chunk, fragment, response, sse
 from tests.assembler.work import calls_made
@@ -147,8 +147,8 @@ def occurring() -> Iterator[tuple[str, Result]]:
             )
     for pattern in ("captured/**/*.sse", "local-captures/**/*.sse", "found/*.sse"):
         for path in sorted(SHARED.glob(pattern)):
-            stream = read_stream_file(path)
-            yield str(path), assemble(stream.body, framing=stream.framing, end=stream.end, diagnose=True)
+            body = path.read_bytes()
+            yield str(path), assemble(body, framing=framing_of(body), diagnose=True)
 
 
 def test_each_flag_combination_that_occurs_has_its_sentence() -> None:

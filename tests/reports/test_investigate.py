@@ -57,7 +57,7 @@ def test_a_null_continuation_is_not_refused(ask):
 def test_a_null_first_is_refused_where_it_stands(ask):
     """Absent and null: the outcome names category, place, what was said and what was known."""
     told = text(ask(*MISSING).outcome())
-    assert told.startswith("Refused as identity.missing under keep-established.")
+    assert told.startswith("Refused as identity.missing under keep-established: null where no ID is known.")
     assert "at event 1, fragment 1, call 1: the fragment says null while the identity is absent" in told
 
 

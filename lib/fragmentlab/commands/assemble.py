@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -121,7 +122,9 @@ def _plain(path: str, assembled: Callable[..., Assembled]) -> Assembled | None:
     if not found:
         return None
     faults = [fault.category for fault in found.result.faults if fault.category.startswith(_DOUBTFUL)]
-    is_doubtful = faults or "response_id_changed" in found.result.tolerances
+    is_doubtful = (
+        faults or "response_id_changed" in found.result.tolerances or not found.result.counts["events"]
+    )
     return None if is_doubtful and find_spec("yaml") else found
 
 
@@ -129,9 +132,10 @@ def _show_found(paths: Sequence[str], assembled: Callable[..., Assembled], args:
     from fragmentlab.corpus.importing.streams import Summary, import_streams
 
     summary = Summary()
+    are_files = all(os.path.isfile(path) for path in paths)
     found = (
         assembled(item.stream, shown_path(item.file), item.place, item.notes)
-        for item in import_streams(paths, summary)
+        for item in import_streams(paths, summary, whole_files=are_files)
     )
     if args.stream is not None:
         chosen = next(islice(found, args.stream - 1, None), None) if args.stream > 0 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from fragmentlab.assembler import Fault, Result, explain
@@ -38,9 +38,7 @@ def result_lines(result: Result, reveal: bool, colours: bool) -> Iterator[str]:
         shown = call.to_json(reveal)
         yield "  call " + "  ".join(f"{key} {for_terminal(str(value))}" for key, value in shown.items())
     if result.faults:
-        yield ""
-        yield paint("Faults", "heading") + " (the first one decides)"
-        yield from _fault_lines(result)
+        yield from _fault_lines(result, lambda text: paint(text, "heading"))
     if result.timeline:
         yield ""
         yield paint("Timeline", "heading")
@@ -133,25 +131,36 @@ def _counted(count: int, thing: str) -> str:
     return f"{count} {thing}" + ("" if count == 1 else "s")
 
 
-def _fault_lines(result: Result) -> Iterator[str]:
-    """Yield each kind of fault once, in order: its places, causes and next steps; those that follow last."""
+def _fault_lines(result: Result, heading: Callable[[str], str]) -> Iterator[str]:
+    """Yield why the first fault decided and what to do, then the other faults, those that follow last."""
     kinds: dict[tuple[str, Explanation], list[Fault]] = {}
     for fault in result.faults:
         kinds.setdefault((fault.category, explain(fault, result)), []).append(fault)
-    for (category, explanation), faults in kinds.items():
-        if not explanation.follows:
-            yield f"  {category}: {explanation.headline}"
-            yield from _places(faults)
-            yield from (f"    likely: {cause}" for cause in explanation.causes)
-            yield from (f"    -> {step}" for step in explanation.next_steps)
+    (_, first), faults = next(iter(kinds.items()))
+    yield from ("", heading("Why, and what to do"), *_advice(first))
+    if len(faults) > 1:
+        yield from ("  the same again:", *_places(faults[1:]))
+    others = [(kind, faults) for kind, faults in kinds.items() if not kind[1].follows][1:]
+    if others:
+        yield from ("", heading("Other faults"))
+    for (category, explanation), faults in others:
+        yield f"  {category}: {explanation.headline}"
+        yield from _places(faults)
+        if explanation.next_steps != first.next_steps:
+            yield from (f"  {line}" for line in _advice(explanation))
     following = [(category, faults) for (category, told), faults in kinds.items() if told.follows]
     if following:
-        yield "  These only follow from the faults above:"
+        yield from ("", heading("Also found, following from the above"))
         yield from (
-            f"    {category} {line.strip()}" for category, faults in following for line in _places(faults)
+            f"  {category} {line.strip()}" for category, faults in following for line in _places(faults)
         )
     if omitted := result.counts["omitted_faults"]:
         yield f"  ... and {omitted} faults past the limit diagnosed_faults"
+
+
+def _advice(explanation: Explanation) -> Iterator[str]:
+    yield from (f"  likely: {cause}" for cause in explanation.causes)
+    yield from (f"  -> {step}" for step in explanation.next_steps)
 
 
 def _places(faults: Sequence[Fault]) -> Iterator[str]:

@@ -50,7 +50,7 @@ def stream_of_file(path: str, number: str = "") -> Stream:
 
     summary = Summary()
     with as_file(path) as file:
-        streams = [item.stream for item in import_streams([file], summary)]
+        streams = [item.stream for item in import_streams([file], summary, whole_files=True)]
     if not streams:
         raise InputError(what_is_missing(summary))
     if len(streams) == 1 and not number:
@@ -64,9 +64,9 @@ def stream_of_file(path: str, number: str = "") -> Stream:
 
 def what_is_missing(summary: Summary) -> str:
     """Say why no stream was found: what the one file seems to be, or what there was instead."""
-    said = summary.faults or list(summary.seems.items())
-    if len(said) == 1:
-        where, why = said[0]
-        return f"{shown_path(where)}: {why}"
+    reasons = dict(summary.faults) | summary.seems
+    if len(reasons) == 1:
+        [(file, why)] = reasons.items()
+        return f"{shown_path(file)}: {why}"
     left_out = ", ".join(f"{what}: {count}" for what, count in summary.left_out.items())
     return "no stream was found" + (f"; left out: {left_out}" if left_out else "")

@@ -20,7 +20,7 @@ from fragmentlab.corpus.scrubbing.events import Replacements, scrub_event
 from fragmentlab.corpus.scrubbing.json_text import scrub_arguments
 from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable, verify
 from fragmentlab.corpus.scrubbing.text import fill_number
-from fragmentlab.corpus.streams import Stream, read_stream_file, stream_id
+from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.synth.batch import SynthOptions, synthesize
 from fragmentlab.disclosure import NameAliases
 from fragmentlab.wire.events import DONE, body, event
@@ -454,6 +454,6 @@ def test_recorded_streams_keep_their_outcomes():
     """Each recorded stream, scrubbed, has the outcome of the original under every rule set."""
     scrubber = Scrubber()
     paths = [*SHARED.glob("captured/*/*"), *SHARED.glob("local-captures/*/*")]
-    scrubbed = list(scrubber.scrub_all(map(read_stream_file, sorted(paths))))
+    scrubbed = list(scrubber.scrub_all(Stream(path.name, path.read_bytes()) for path in sorted(paths)))
     assert not scrubber.refused
     assert len(scrubbed) == len(paths) > 300
