@@ -16,8 +16,8 @@ from fragmentlab.corpus.batches import open_batch, write_batch
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.runs.imported import import_log
+from fragmentlab.reports.columns import VOCABULARIES
 from fragmentlab.reports.frames import (
-    VOCABULARIES,
     faults_df,
     fragments_df,
     results_df,

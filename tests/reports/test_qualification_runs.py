@@ -77,7 +77,7 @@ def test_flips_are_capped_and_can_be_looked_at(root: Path) -> None:
     table, flips = found.flips(), found.flips_df()
     assert table.frame["look at it with"].str.contains("report --only 01 .*-p stream=").all()
     assert f"{len(flips) - LISTED_FLIPS} more; `fragmentlab compare --junit` writes all" in table.note
-    assert flips.groupby(["base", "target"]).size().sum() == found.moves().frame.streams.sum() == len(flips)
+    assert len(flips) == found.moves().frame.streams.sum() > LISTED_FLIPS
 
 
 def test_the_frames_are_those_behind_the_tables(runs: Path) -> None:

@@ -143,24 +143,18 @@ class ControlTarget:
     def comparison(self) -> Table:
         """Controls, targets and variants side by side."""
         own = self._of(_COMPARED)
-        told = pd.DataFrame(
-            {
-                "scenario": own.scenario,
-                "repeats": own.repeats,
-                "nulls": own.null_continuations,
-                "ended": self._endings(own),
-                "same IDs": badges(own.ids_kept, "yes", "no"),
-                "results by ID": badges(own.results_own, "yes", "no"),
-                **({"report SHA-256": own.report_sha256.str[:12]} if self.explained else {}),
-                "lines that differ": own.lines_that_differ,
-                "calls executed": own.executed,
-                "reports": own.files,
-                "requests": own.requests,
-            }
+        told = own.assign(
+            ended=self._endings(own),
+            ids=badges(own.ids_kept, "yes", "no"),
+            results=badges(own.results_own, "yes", "no"),
+            sha256=own.report_sha256.str[:12],
         )
         return Table(
             "Control, target and variants, each on the same task",
             told,
+            "scenario, repeats, null_continuations as nulls, ended, ids as same IDs, results as results by ID"
+            f"{', sha256 as report SHA-256' if self.explained else ''}, lines_that_differ as lines that "
+            "differ, executed as calls executed, files as reports, requests",
             "Nulls: fragments with a null ID after the call's ID was known. Same IDs: every call came "
             "back to the provider under the ID that it had streamed. Results by ID: so did every result, and "
             "both equal those of the scenario to repeat. Lines that differ: between the two reports.",
@@ -170,15 +164,14 @@ class ControlTarget:
         """Everything that must be refused."""
         note = "Two requests: by the host's policy the refused request was sent again, and refused again."
         own = self._of(["negative"])
-        judged = {"refused as": self._endings(own)}
-        return self._refusals("What must be refused, and what came of it", own, judged, note)
+        return self._refusals("What must be refused, and what came of it", own, "ended as refused as", note)
 
     def recoveries(self) -> Table:
         """Tasks that were refused on the way and tried again."""
         own = self._of(["recovery"])
-        refusals = own.refusals.map(lambda text: ", ".join(json.loads(text)) or "none")
-        judged = {"refused on the way": refusals, "in the end": self._endings(own)}
-        return self._refusals("Recovery: refused, then tried again from nothing", own, judged)
+        told = own.assign(refusals=own.refusals.map(lambda text: ", ".join(json.loads(text)) or "none"))
+        judged = "refusals as refused on the way, ended as in the end"
+        return self._refusals("Recovery: refused, then tried again from nothing", told, judged)
 
     def recorded(self) -> Table:
         """The captured pairs."""
@@ -216,8 +209,7 @@ class ControlTarget:
         """The result, claim by claim, computed from the frames above."""
         claims = self.claims_df()
         told = claims.assign(result=badges(claims.holds, "holds", "does not hold"))
-        told = told[["claim", "held", "total", "result"]].rename(columns={"total": "of"})
-        return Table("The result, claim by claim", told)
+        return Table("The result, claim by claim", told, "claim, held, total as of, result")
 
     def result(self) -> Callout:
         """Whether the result holds, in a sentence."""
@@ -308,10 +300,10 @@ class ControlTarget:
         no_null = own.wrong.isna() & (own.kind == "target") & (own.null_continuations == 0)
         return own.assign(how=how.mask(no_null, "streamed no null after an ID")).dropna(subset="how")
 
-    def _refusals(self, caption: str, own: pd.DataFrame, judged: Mapping[str, Any], note: str = "") -> Table:
-        about = {"what is streamed": own.about} if self.explained else {}
-        counts = {"calls executed": own.executed, "files": own.files, "requests": own.requests}
-        return Table(caption, pd.DataFrame({"scenario": own.scenario, **about, **judged, **counts}), note)
+    def _refusals(self, caption: str, own: pd.DataFrame, judged: str, note: str = "") -> Table:
+        about = "about as what is streamed, " if self.explained else ""
+        columns = f"scenario, {about}{judged}, executed as calls executed, files, requests"
+        return Table(caption, own.assign(ended=self._endings(own)), columns, note)
 
     def _shows(self) -> list[str]:
         targets, negatives, pairs = self._of(["target"]), self._of(["negative"]), self.pairs

@@ -41,7 +41,7 @@ from fragmentlab.reports.show.rule_figures import (
     in_words,
     met_figure,
 )
-from fragmentlab.reports.show.tables import Badge, Table
+from fragmentlab.reports.show.tables import Badge, Table, badges
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,9 @@ class Bench:
     def grouped_table(self) -> Table:
         """What the figure was drawn from: the default's cells grouped by identity and action."""
         cells = grouped(cells_df(SHIPPED[DEFAULT_RULES]))
-        told = {
-            "known identity": cells.identity,
-            "the fragment says": cells.says,
-            "so the table": cells.action.map(action_badge),
-        }
-        return Table(f"{DEFAULT_RULES}, grouped", pd.DataFrame(told))
+        told = cells.assign(action=cells.action.map(action_badge))
+        columns = "identity as known identity, says as the fragment says, action as so the table"
+        return Table(f"{DEFAULT_RULES}, grouped", told, columns)
 
     def complete_table(self) -> Table:
         """Every cell of the default rule set."""
@@ -110,7 +107,7 @@ class Bench:
             .reset_index(names="the fragment says")
         )
         note = "A dash: nothing nonempty is known that an ID could equal."
-        return Table(f"{DEFAULT_RULES}, complete", told, note)
+        return Table(f"{DEFAULT_RULES}, complete", told, note=note)
 
     def other_tables(self) -> Table:
         """The cells in which the other tables are not the default's."""
@@ -122,15 +119,13 @@ class Bench:
         keys = ["rules", "identity", "action_of_default", "action"]
         groups = both.query("action != action_of_default").groupby(keys, observed=True, sort=False)
         cells = groups.column.agg(in_words).reset_index()
-        told = {
-            "rule set": cells.rules,
-            "known identity": cells.identity,
-            "the fragment says": cells.column,
-            DEFAULT_RULES: cells.action_of_default.map(action_badge),
-            "instead": cells.action.map(action_badge),
-        }
-        note = "reject-null is our reconstruction of the older rule, made on 2026-12-01; it is not history."
-        return Table("Where the other tables differ", pd.DataFrame(told), note)
+        return Table(
+            "Where the other tables differ",
+            cells.assign(**cells[["action_of_default", "action"]].map(action_badge)),
+            "rules as rule set, identity as known identity, column as the fragment says, "
+            f"action_of_default as {DEFAULT_RULES}, action as instead",
+            "reject-null is our reconstruction of the older rule, made on 2026-12-01; it is not history.",
+        )
 
     def met_figure(self) -> Figure:
         """Which cells the streams exercise, by evidence."""
@@ -147,7 +142,7 @@ class Bench:
             columns={"identity": "known identity", "column": "the fragment says"}
         )
         note = "A replay is never live evidence. Live counts stand in the runs that made them."
-        return Table("Fragments by cell and batch", told, note)
+        return Table("Fragments by cell and batch", told, note=note)
 
     def refused_valid(self) -> Table:
         """The first drift: valid streams that a table refuses although the default accepts them."""
@@ -174,23 +169,24 @@ class Bench:
         note = (
             "Counts by evidence are streams; an identity is a call's. None of these may ever serve execution."
         )
-        return Table("Drift two: accepting what must be refused", pd.DataFrame(rows, columns=columns), note)
+        return Table(
+            "Drift two: accepting what must be refused", pd.DataFrame(rows, columns=columns), note=note
+        )
 
     def model(self) -> Table:
         """What the search over all sequences says of each rule set and counterfactual."""
         checks = self.checks_df()
-        told = {
-            "rule set": checks.rules,
-            "invariants": [
-                Badge(f"breaks {broken}", "bad") if broken else Badge("breaks none", "ok")
-                for broken in checks.broken
-            ],
-            "fragments": checks.closed.map({True: "any", False: f"up to {MAX_FRAGMENTS}"}),
-            "states": checks.states,
-            "steps taken": checks.steps_taken,
-            f"against {DEFAULT_RULES}": checks.differs.where(checks.differs != ""),
-        }
-        return Table("Every sequence of fragments, in each of two consecutive responses", pd.DataFrame(told))
+        told = checks.assign(
+            broken=badges(checks.broken == 0, "breaks none", "breaks " + checks.broken.astype("str")),
+            closed=checks.closed.map({True: "any", False: f"up to {MAX_FRAGMENTS}"}),
+            differs=checks.differs.where(checks.differs != ""),
+        )
+        return Table(
+            "Every sequence of fragments, in each of two consecutive responses",
+            told,
+            "rules as rule set, broken as invariants, closed as fragments, states, "
+            f"steps_taken as steps taken, differs as against {DEFAULT_RULES}",
+        )
 
     def counterexamples(self) -> Table:
         """The shortest counterexample of each invariant that something breaks."""
@@ -206,7 +202,7 @@ class Bench:
         ]
         columns = ["rule set", "what it breaks", "index: the fragment says", "the response is"]
         note = "As vectors: data/vectors/counterexample.json."
-        return Table("Shortest counterexamples", pd.DataFrame(rows, columns=columns), note)
+        return Table("Shortest counterexamples", pd.DataFrame(rows, columns=columns), note=note)
 
     def conclusion(self) -> Conclusion:
         """What the data shows and what it does not; fails where the default itself breaks an invariant."""

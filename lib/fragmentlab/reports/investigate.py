@@ -179,17 +179,12 @@ class Investigation:
         """The outcome of the same bytes under every rule set."""
         results = self.results_df()
         words = results.outcome.astype(object).map(_ACCEPTED)
-        told = pd.DataFrame(
-            {
-                "rule set": results.rules,
-                "outcome": badges(words.notna(), words, "refused"),
-                "category": results.category,
-                "faults": results.faults,
-                "may serve execution": results.executable.map({True: "yes", False: "no"}),
-            }
+        return Table(
+            "The same bytes under every rule set",
+            results.assign(outcome=badges(words.notna(), words, "refused")),
+            "rules as rule set, outcome, category, faults, executable as may serve execution",
+            "reject-null is a reconstruction of the rule before the repair, not history.",
         )
-        note = "reject-null is a reconstruction of the rule before the repair, not history."
-        return Table("The same bytes under every rule set", told, note)
 
     def minimized(self) -> Verbatim | Callout:
         """The smallest stream that is refused for the same reason, scrubbed, as a vector file."""

@@ -18,7 +18,7 @@ from fragmentlab.reports.frames import StreamFrames, assembled, stream_frames
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.prose import Callout, Conclusion, conclude
 from fragmentlab.reports.show.shapes_charts import in_words, shapes_figure
-from fragmentlab.reports.show.shares import share_figure, shares_in_words, with_shares
+from fragmentlab.reports.show.shares import share_figure, with_shares
 from fragmentlab.reports.show.tables import Table
 from fragmentlab.wire.observing import SHAPES
 
@@ -135,8 +135,8 @@ class ProviderShapes:
         told = (
             streams.to_frame().join(shapes).reset_index().sort_values(["evidence", "sender"], kind="stable")
         )
-        told = told.rename(columns={"sender": "source", "shape": "shapes and their streams"})
-        return Table("Shapes by source", told)
+        columns = "sender as source, evidence, model, streams, shape as shapes and their streams"
+        return Table("Shapes by source", told, columns)
 
     def vocabulary(self) -> Table:
         """What the labels mean, those that were seen."""
@@ -160,7 +160,7 @@ class ProviderShapes:
         return Table(
             "Streams refused, by a shape that they show",
             told[[*first, *(f"refused by {name}" for name in self.rule_sets)]],
-            "A stream counts under each shape that it shows, and can be refused for another reason.",
+            note="A stream counts under each shape that it shows, and can be refused for another reason.",
         )
 
     def sizes(self) -> Figure:
@@ -171,18 +171,13 @@ class ProviderShapes:
 
     def size_table(self) -> Table:
         """The numbers of the figure."""
-        sizes = self._sizes
-        told = pd.DataFrame(
-            {
-                "evidence": sizes.evidence,
-                "argument bytes": sizes["size"],
-                "streams": sizes.streams,
-                "refused": sizes.part,
-                **shares_in_words(sizes),
-            }
+        return Table(
+            f"Refused under {self.rules}, by bytes of arguments",
+            self._sizes,
+            "evidence, size as argument bytes, streams, part as refused, percent as share, "
+            "interval as 95 % interval",
+            "A response that was cut has fewer bytes than it would have had.",
         )
-        note = "A response that was cut has fewer bytes than it would have had."
-        return Table(f"Refused under {self.rules}, by bytes of arguments", told, note)
 
     def upstream(self) -> Table:
         """Tolerated oddities that a provider or server could stop sending, and what to tell them."""
@@ -199,17 +194,10 @@ class ProviderShapes:
             key=lambda values: values.map([*UPSTREAM].index) if values.name == "tolerance" else -values,
             kind="stable",
         )
-        shown = pd.DataFrame(
-            {
-                "source": told.sender,
-                "tolerance": told.tolerance,
-                "streams": told.times,
-                "of": told.of,
-                "what to report": told.tolerance.map(UPSTREAM),
-            }
-        )
+        columns = "sender as source, tolerance, times as streams, of, advice as what to report"
         note = "Controlled streams are left out: nobody sent them."
-        return Table("Tolerated, and worth reporting upstream", shown, note)
+        advised = told.assign(advice=told.tolerance.map(UPSTREAM))
+        return Table("Tolerated, and worth reporting upstream", advised, columns, note)
 
     def conclusion(self) -> Conclusion:
         """What the batches show and what they do not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -23,7 +24,7 @@ from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs
 from fragmentlab.reports import frames
 from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, Parts, ResultDoesNotHold, conclude
 from fragmentlab.reports.show.runs_charts import category_figure, category_styles
-from fragmentlab.reports.show.shares import share_figure, shares_in_words, with_shares
+from fragmentlab.reports.show.shares import share_figure, with_shares
 from fragmentlab.reports.show.tables import Badge, Table
 
 LISTED_FLIPS = 40
@@ -89,16 +90,16 @@ class Qualification:
     def recorded(self) -> Table:
         """Every run of the folder, in the order of its ledger."""
         runs = self.runs_df()
-        told = pd.DataFrame(
-            {
-                "run": runs.run.map(self._titles),
-                "made on": runs.started.dt.strftime("%Y-%m-%d"),
-                "evidence": [", ".join(sorted(run.header["evidence"])) for run in self.runs],
-                **{name.replace("_", " "): runs[name] for name in
-                   ("streams", "accepted", "rejected", "no_calls", "failed")},
-            }
-        )  # fmt: skip
-        return Table("Recorded runs", told, "A run that is called a reconstruction is not history.")
+        told = runs.assign(
+            run=runs.run.map(self._titles),
+            started=runs.started.dt.strftime("%Y-%m-%d"),
+            evidence=runs.evidence.map(lambda text: ", ".join(json.loads(text))),
+        )
+        columns = (
+            "run, started as made on, evidence, streams, accepted, rejected, no_calls as no calls, failed"
+        )
+        note = "A run that is called a reconstruction is not history."
+        return Table("Recorded runs", told, columns, note)
 
     def panel(self, kind: str) -> Parts:
         """Categories across runs for one kind of evidence, and how often it met a null continuation."""
@@ -127,42 +128,25 @@ class Qualification:
             .sort_values("evidence", key=lambda kinds: kinds.map(EVIDENCE.index).astype(int), kind="stable")
         )
         shares = with_shares(counts.assign(label=counts.revision + ", " + counts.evidence.astype(str)))
-        told = pd.DataFrame(
-            {
-                "run and evidence": shares.label,
-                "streams": shares.streams,
-                "accepted": shares.part,
-                **shares_in_words(shares),
-            }
-        )
+        columns = "label as run and evidence, streams, part as accepted, percent as share, "
         return Parts(
             share_figure(shares, "accepted", "Acceptance by run and kind of evidence"),
-            Table("The same in numbers", told),
+            Table("The same in numbers", shares, f"{columns}interval as 95 % interval"),
         )
 
     def moves(self) -> Table:
         """How many streams moved from which state to which."""
         moved = self.flips_df().query("not standing").groupby(["base", "target"]).size()
-        told = moved.sort_values(ascending=False, kind="stable").reset_index()
-        told.columns = ["from", "to", "streams"]
-        return Table("Moves between base and target", told)
+        told = moved.sort_values(ascending=False, kind="stable").rename("streams").reset_index()
+        return Table("Moves between base and target", told, "base as from, target as to, streams")
 
     def tallies(self) -> Table:
         """Acceptance by evidence, provider and category, with the exact paired test."""
         moved = self.tallies_df().query("lost > 0 or gained > 0")
-        told = pd.DataFrame(
-            {
-                "group": moved.by + ": " + moved.group,
-                "streams": moved.streams,
-                "base": moved.base_accepted,
-                "target": moved.target_accepted,
-                "lost": moved.lost,
-                "gained": moved.gained,
-                "p": moved.p.map("{:.2g}".format),
-            }
-        )
+        told = moved.assign(group=moved.by + ": " + moved.group, p=moved.p.map("{:.2g}".format))
+        columns = "group, streams, base_accepted as base, target_accepted as target, lost, gained, p"
         note = "p is McNemar's exact test: how likely so uneven a split is if neither direction is favoured."
-        return Table("Acceptance, where it moved", told, note)
+        return Table("Acceptance, where it moved", told, columns, note)
 
     def flips(self) -> Table:
         """The streams behind the moves, those that fail first, and how each can be looked at."""
@@ -174,7 +158,7 @@ class Qualification:
         ]  # fmt: skip
         columns = ["stream", "evidence", "move", "kind", "judged", "look at it with"]
         note = f"{left} more; `fragmentlab compare --junit` writes all." if left > 0 else ""
-        return Table("Streams that moved", pd.DataFrame(rows, columns=columns), note)
+        return Table("Streams that moved", pd.DataFrame(rows, columns=columns), note=note)
 
     def require(self, fail_on_regression: bool) -> Callout:
         """Fail the notebook on a regression, unless told otherwise."""

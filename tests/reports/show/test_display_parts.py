@@ -136,3 +136,10 @@ def test_conclusion_is_the_footer():
     bundle = conclude(shows=["a"], not_shown=["b"])._repr_mimebundle_()
     assert bundle[FOOTER_TYPE] == {"complete": True}
     assert bundle["text/plain"] == "This shows\n  - a\nThis does not show\n  - b"
+
+
+def test_columns_are_chosen_and_headed():
+    """A table shows the columns that it is told, in that order and under those heads."""
+    frame = pd.DataFrame({"a": [1], "b": [2], "c": [3]})
+    shown = Table("T", frame, "c, a as the first").frame
+    assert list(shown) == ["c", "the first"] and shown.iloc[0].to_list() == [3, 1]

@@ -74,16 +74,14 @@ class CandidateTables:
     def cells(self) -> Table:
         """The cells in which the candidate differs, and how often they are met."""
         cells = self.cells_df()
-        told = pd.DataFrame(
-            {
-                "known identity": cells.identity,
-                "the fragment says": cells.column.map(SAYS),
-                DEFAULT_RULES: cells.before.map(action_badge),
-                "candidate": cells.after.map(action_badge),
-                **{f"{kind} fragments": cells[kind] for kind in REPLAYED},
-            }
+        actions = cells[["before", "after"]].map(action_badge)
+        counts = ", ".join(f"{kind} as {kind} fragments" for kind in REPLAYED)
+        return Table(
+            "Cells that differ",
+            cells.assign(column=cells.column.map(SAYS), **actions),
+            f"identity as known identity, column as the fragment says, before as {DEFAULT_RULES}, "
+            f"after as candidate, {counts}",
         )
-        return Table("Cells that differ", told)
 
     def flips(self) -> Table:
         """The streams that fare otherwise, by evidence, provider and direction."""
@@ -94,10 +92,10 @@ class CandidateTables:
             ["direction", "evidence", "provider", "change"], observed=True
         )
         told = groups.stream.agg(streams="size", example="first").reset_index()
-        heads = {"direction": "it is", "change": "from and to", "example": "for example"}
         return Table(
             "Streams that flip",
-            told.rename(columns=heads),
+            told,
+            "direction as it is, evidence, provider, change as from and to, streams, example as for example",
             "A controlled stream bears the provider whose shape it imitates, not one that sent it.",
         )
 

@@ -35,20 +35,15 @@ def pairs_df(batch: str, rules: RuleSet) -> pd.DataFrame:
 
 def pairs_table(pairs: pd.DataFrame) -> Table:
     """One row per pair."""
-    told = pd.DataFrame(
-        {
-            "pair": pairs.pair,
-            "control": pairs.control,
-            "target": pairs.target,
-            "nulls": pairs.null_continuations,
-            "control ended": pairs.control_ended,
-            "target ended": badges(pairs.is_same, pairs.target_ended, pairs.target_ended),
-            "calls": badges(pairs.is_same, "same", "different"),
-        }
+    told = pairs.assign(
+        ended=badges(pairs.is_same, pairs.target_ended, pairs.target_ended),
+        calls=badges(pairs.is_same, "same", "different"),
     )
     return Table(
         f"Recorded pairs: one request and seed, answered both ways (evidence: {pairs.evidence[0]})",
         told,
+        "pair, control, target, null_continuations as nulls, control_ended as control ended, "
+        "ended as target ended, calls",
         "Nulls: fragments with a null ID after the call's ID was known. Calls: index, tool and arguments, "
         "not IDs: the server made new ones for each request.",
     )

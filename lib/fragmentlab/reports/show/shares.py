@@ -17,22 +17,18 @@ _MARKERS = {"captured": "o", "controlled": "s", "imported": "^", "live": "D"}
 
 
 def with_shares(counts: pd.DataFrame) -> pd.DataFrame:
-    """Add ``share``, ``low`` and ``high`` to rows of ``part`` out of ``streams``, each of at least one."""
+    """Add ``share``, ``low`` and ``high``, and in words ``percent`` and ``interval``.
+
+    Rows hold ``part`` out of ``streams``, of at least one stream.
+    """
     pairs = zip(counts.part, counts.streams, strict=True)
     bounds = pd.DataFrame([acceptance_interval(*pair) for pair in pairs], columns=["low", "high"])
-    return (
-        counts.reset_index(drop=True)
-        .assign(share=counts.part.to_numpy() / counts.streams.to_numpy())
-        .join(bounds)
+    shares = counts.reset_index(drop=True).join(bounds)
+    return shares.assign(
+        share=shares.part / shares.streams,
+        percent=(shares.part / shares.streams).map("{:.1%}".format),
+        interval=shares.low.map("{:.1%}".format) + " to " + shares.high.map("{:.1%}".format),
     )
-
-
-def shares_in_words(shares: pd.DataFrame) -> dict[str, pd.Series]:
-    """Share and interval as columns of a table."""
-    return {
-        "share": shares.share.map("{:.1%}".format),
-        "95 % interval": shares.low.map("{:.1%}".format) + " to " + shares.high.map("{:.1%}".format),
-    }
 
 
 def share_figure(shares: pd.DataFrame, what: str, caption: str) -> Figure:

@@ -39,17 +39,23 @@ def badges(holds: Iterable[bool], yes: str | Iterable[str], no: str | Iterable[s
 class Table:
     """A DataFrame under a caption; its labels head the columns, its index is not shown.
 
-    Every cell is escaped, a missing one is a dash, numbers are aligned right. At most ``ROW_LIMIT`` rows are
-    shown; a last line then says how many were left out. ``frame`` is the whole DataFrame.
+    ``columns`` says which ones, and how they are headed; without it all are shown. Every cell is escaped, a
+    missing one is a dash, numbers are aligned right. At most ``ROW_LIMIT`` rows are shown; a last line then
+    says how many were left out. ``frame`` is the whole DataFrame as it is shown.
 
-    >>> print(Table("Calls", pd.DataFrame({"tool": ["look_up"], "bytes": [1234]})).to_text())
+    >>> calls = pd.DataFrame({"tool": ["look_up"], "bytes": [1234]})
+    >>> print(Table("Calls", calls, "tool as name, bytes").to_text())
     Calls
-    tool     bytes
+    name     bytes
     -------  -----
     look_up  1,234
     """
 
-    def __init__(self, caption: str, frame: pd.DataFrame, note: str = "") -> None:
+    def __init__(self, caption: str, frame: pd.DataFrame, columns: str = "", note: str = "") -> None:
+        if columns:
+            named = [column.partition(" as ") for column in columns.split(", ")]
+            frame = frame[[name for name, _, _ in named]]
+            frame = frame.set_axis([head or name for name, _, head in named], axis="columns")
         self.caption, self.frame, self.note = caption, frame, note
         shown = frame.head(ROW_LIMIT).astype(object).itertuples(index=False, name=None)
         self._rows = [[None if pd.isna(cell) else cell for cell in row] for row in shown]

@@ -67,7 +67,9 @@ def timeline_table(fragments: pd.DataFrame, omitted: int) -> Table:
         ]
         for each in stretches(fragments, len(fragments) <= SHOWN_ONE_BY_ONE).itertuples(index=False)
     ]
-    return Table("Fragments in order of arrival", pd.DataFrame(rows, columns=_COLUMNS, dtype=object), note)
+    return Table(
+        "Fragments in order of arrival", pd.DataFrame(rows, columns=_COLUMNS, dtype=object), note=note
+    )
 
 
 def timeline_figure(fragments: pd.DataFrame, faults: Sequence[Fault]) -> Figure:
