@@ -1,4 +1,4 @@
-"""Every sequence of up to four fragments over two indices and all incoming kinds, against the invariants."""
+"""Every sequence of up to three fragments over two indices and all incoming kinds, against the invariants."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ from tests.assembler.oracle import Oracle
 from tests.assembler.wire import OMITTED
 
 
-def test_every_sequence_of_four() -> None:
-    """No sequence breaks a promise, and the oracle gives each the same outcome and category."""
+def test_every_sequence_of_three() -> None:
+    """No sequence breaks a promise, and the oracle gives each the same outcome and category.
+
+    Two fragments reach every state that the rules know, which model checking proves; the third leaves it.
+    """
     count = accepted = 0
-    for sequence in sequences(4):
+    for sequence in sequences(3):
         result = assemble(sequence.body())
         assert not broken_promises(sequence, result, is_allowed_by_design), sequence
         oracle = Oracle()
@@ -33,7 +36,7 @@ def test_every_sequence_of_four() -> None:
         assert (result.outcome, result.category) == expected, sequence
         count += 1
         accepted += result.outcome == "accepted"
-    assert (count, accepted) == (38_130, 257)
+    assert (count, accepted) == (2_282, 41)
 
 
 def _identity_outcome(oracle: Oracle) -> tuple[str, str | None]:
