@@ -53,14 +53,14 @@ SCHEMAS = st.recursive(
 @given(SCHEMAS, VALUES)
 def test_it_decides_as_jsonschema_does(schema: Any, value: Any) -> None:
     """Every keyword that is done here or counted gives what the library gives."""
-    if "$ref" in json.dumps(schema) and json.dumps(schema).count("$defs") > 2:
-        return  # a nested "#/$defs/d" means the root's, whose absence makes a schema unusable
-    expected = jsonschema.Draft202012Validator(schema).is_valid
     try:
-        wanted = expected(value)
-    except Exception:
+        wanted = jsonschema.Draft202012Validator(schema).is_valid(value)
+    except Exception:  # a nested "#/$defs/d" means the root's, which may be missing
         wanted = False
-    assert ArgumentSchema(schema).is_satisfied(value, 100, STEPS) == wanted
+    try:
+        assert ArgumentSchema(schema).is_satisfied(value, 100, STEPS) == wanted
+    except WorkExceeded:
+        assert "patternProperties" in json.dumps(schema) and "unevaluatedProperties" in json.dumps(schema)
 
 
 def objects(count: int) -> Any:

@@ -114,7 +114,8 @@ def _counted(name: str, function: _Keyword) -> _Keyword:
             budget.spend(_REFERENCE if value == "#" or value.startswith("#/") else budget.facts.size)
         if name.startswith("unevaluated"):
             budget.spend(size**2 >> 4)  # members are looked up in a list
-            if budget.facts.has_patterns:
+            is_object = name == "unevaluatedProperties" and isinstance(instance, dict)
+            if is_object and budget.facts.has_patterns:
                 raise WorkExceeded  # they would be matched by Python's engine
         if refused := sum(member is False for member in members) or value is False:
             budget.spend(refused * budget.text_size >> 6)  # a message quotes what false refuses
