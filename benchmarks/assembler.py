@@ -1,8 +1,9 @@
-"""What strict assembly costs against ``orjson.loads`` of the same data lines, and how it grows.
+"""What strict assembly costs against ``orjson.loads`` of the same data, and how it grows.
 
-Run ``python benchmarks/assembler.py``. Both sides are measured in turn in one process by its own processor
-time, so the ratio holds on a noisy machine; the median over the rounds counts. The workload: SSE streams of
-about 65 chunks of about 400 bytes, two calls of about 590 characters of arguments each.
+Run ``python benchmarks/assembler.py [RECORDING or FOLDER ...]``. Both sides are measured in turn in one
+process by its own processor time, so that the ratios hold on a busy machine; the median over the rounds
+counts. Three workloads: made streams (about 65 chunks of 400 bytes, two calls of 590 characters), the
+committed recordings and, where given, your own.
 """
 
 from __future__ import annotations
@@ -13,54 +14,77 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import orjson
 
-from fragmentlab.assembler import Result, assemble
+from fragmentlab.assembler import assemble
+from fragmentlab.corpus.batches import open_batch
+from fragmentlab.corpus.streams import Stream
+from fragmentlab.wire.events import body, payloads
+from fragmentlab.wire.fragments import delta, fragment, pieces
 
-TOOLS = ["save_report", "read_source"]
+WORDS = "reads the page of a source and keeps what it says about rivers and towns".split()
+HEADER = f"{'workload':22} streams     lines  {'median':>17}   min   max {'median':>15}  90 %   worst"
+SUFFIXES = (".sse", ".jsonl", ".txt")
 
 
 def main() -> None:
-    """Print the ratio and the growth."""
+    """Print the ratios of each workload and the growth."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--streams", type=int, default=2000, help="streams of the workload (default 2000)")
+    parser.add_argument("recordings", nargs="*", type=Path, help="recorded streams, or folders of them")
+    parser.add_argument("--streams", type=int, default=1000, help="made streams (default 1000)")
     parser.add_argument("--rounds", type=int, default=7, help="paired rounds (default 7)")
     args = parser.parse_args()
     rng = random.Random(1)
-    bodies = [body(rng, calls=2, fragments=31) for _ in range(args.streams)]
-    lines = [line for stream in bodies for line in data_lines(stream)]
-    mean = sum(map(len, lines)) / len(lines)
-    print(f"{len(bodies)} streams, {len(lines) / len(bodies):.0f} data lines each, {mean:.0f} bytes a line")
-    check = {assembled(stream).outcome for stream in bodies}
-    print(f"outcomes: {', '.join(sorted(check))}")
-    ratios = [paired(bodies, lines) for _ in range(args.rounds)]
-    low, middle, high = min(ratios), statistics.median(ratios), max(ratios)
-    print(f"strict assembly / orjson.loads: median {middle:.2f} (min {low:.2f}, max {high:.2f})")
+    workloads = {
+        "made": [made(rng, calls=2, fragments=31) for _ in range(args.streams)],
+        "committed recordings": list(open_batch("captured-local").streams()),
+        "given recordings": list(recordings(args.recordings)),
+    }
+    print(f"{'':22} {'':7} {'':9}  {'all streams at once':>29}   {'stream by stream':>27}")
+    print(HEADER)
+    for name, found in workloads.items():
+        if found:
+            # The framing is told from the body once, not in each round.
+            print(row(name, [replace(stream, framed=stream.framing) for stream in found], args.rounds))
     print("\nfragments a call   microseconds a fragment")
     for fragments in (10, 100, 1_000, 10_000):
-        bodies = [body(rng, calls=1, fragments=fragments)] * max(1, 20_000 // fragments)
-        best = min(timed(partial(each, assembled, bodies)) for _ in range(5))
-        print(f"{fragments:16,}   {best / len(bodies) / fragments * 1e6:.2f}")
+        streams = [made(rng, calls=1, fragments=fragments)] * max(1, 20_000 // fragments)
+        best = min(timed(partial(assemble_all, streams)) for _ in range(args.rounds))
+        print(f"{fragments:16,}   {best / len(streams) / fragments * 1e6:.2f}")
 
 
-def paired(bodies: list[bytes], flat: list[bytes]) -> float:
-    """Return assembly's time over that of decoding the same lines, measured one right after the other."""
-    floor = timed(partial(each, orjson.loads, flat))
-    return timed(partial(each, assembled, bodies)) / floor
+def row(name: str, streams: Sequence[Stream], rounds: int) -> str:
+    """Return a line of the table: assembly's time over the floor's, of all streams and stream by stream."""
+    data = [list(readable(stream)) for stream in streams]
+    flat = [line for lines in data for line in lines]
+    ratios = [timed(partial(assemble_all, streams)) / timed(partial(load_all, flat)) for _ in range(rounds)]
+    each = sorted(
+        min(timed(partial(assemble_all, [stream])) for _ in range(rounds))
+        / min(timed(partial(load_all, lines)) for _ in range(rounds))
+        for stream, lines in zip(streams, data, strict=True)
+        if lines
+    )
+    return (
+        f"{name:22} {len(streams):7,} {len(flat):9,}  {statistics.median(ratios):17.2f} {min(ratios):5.2f} "
+        f"{max(ratios):5.2f} {statistics.median(each):15.2f} {each[len(each) * 9 // 10]:5.2f} {each[-1]:7.2f}"
+    )
 
 
-def assembled(stream: bytes) -> Result:
-    """Assemble one stream with every check on."""
-    return assemble(stream, tools=TOOLS)
+def assemble_all(streams: Sequence[Stream]) -> None:
+    """Assemble each stream with every check on and keep no result."""
+    for stream in streams:
+        assemble(stream.body, framing=stream.framed or "sse", end=stream.end)
 
 
-def each(work: Callable[[bytes], object], items: Iterable[bytes]) -> None:
-    """Do the work on each item and keep no result, so that no side pays for the other's memory."""
-    for item in items:
-        work(item)
+def load_all(lines: Sequence[bytes]) -> None:
+    """Decode the same data, and do nothing else."""
+    for line in lines:
+        orjson.loads(line)
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -74,56 +98,51 @@ def timed(work: Callable[[], object]) -> float:
     return seconds
 
 
-def body(rng: random.Random, calls: int, fragments: int) -> bytes:
+def readable(stream: Stream) -> Iterator[bytes]:
+    """Yield the data of each event that is JSON."""
+    for data in payloads(stream.body, stream.framing):
+        try:
+            orjson.loads(data)
+        except ValueError:
+            continue
+        yield data
+
+
+def recordings(paths: Sequence[Path]) -> Iterator[Stream]:
+    """Yield the recordings of files and folders."""
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.suffix in SUFFIXES or file == path:
+                yield Stream(file.name, file.read_bytes())
+
+
+def made(rng: random.Random, calls: int, fragments: int) -> Stream:
     """Return one stream: a role chunk, each call in the given number of fragments, finish and [DONE]."""
-    identity = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=29))
-    events = [chunk(identity, rng, {"role": "assistant", "content": None, "refusal": None})]
+    chunks = [chunk(rng, {"role": "assistant", "content": None, "refusal": None})]
     for index in range(calls):
-        text = arguments(rng, fragments)
-        function = {"name": TOOLS[index % 2], "arguments": ""}
-        first = {
-            "index": index,
-            "id": f"call_{index}{identity[:20]}",
-            "type": "function",
-            "function": function,
-        }
-        events.append(chunk(identity, rng, {"tool_calls": [first]}))
-        step = max(1, -(-len(text) // fragments))
-        for start in range(0, len(text), step):
-            piece = {"index": index, "function": {"arguments": text[start : start + step]}}
-            events.append(chunk(identity, rng, {"tool_calls": [piece]}))
-    events.append(chunk(identity, rng, {}, "tool_calls"))
-    return b"".join(b"data: " + event + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+        opening = {"name": "save_report", "arguments": ""}
+        first = fragment(index, opening, id=f"call_{index}{rng.getrandbits(80):020x}", type="function")
+        chunks.append(chunk(rng, delta(first)))
+        text = json.dumps({"text": " ".join(rng.choices(WORDS, k=fragments * 4))})
+        for piece in pieces(text, -(-len(text) // fragments)):
+            chunks.append(chunk(rng, delta(fragment(index, {"arguments": piece}))))
+    chunks.append(chunk(rng, {}, "tool_calls"))
+    return Stream("made", body(chunks))
 
 
-def arguments(rng: random.Random, fragments: int) -> str:
-    """Return a JSON object of about 19 characters a fragment."""
-    words = "reads the page of a source and keeps what it says about rivers and towns".split()
-    text = " ".join(rng.choice(words) for _ in range(fragments * 19 // 5))
-    return json.dumps({"source": "notes", "page": rng.randrange(99), "text": text[: fragments * 19 - 45]})
-
-
-def chunk(identity: str, rng: random.Random, delta: dict[str, object], finish: str | None = None) -> bytes:
+def chunk(rng: random.Random, said: dict[str, object], finish: str | None = None) -> dict[str, object]:
     """Return one chunk of about 400 bytes with padding of random length, as a large provider sends it."""
-    padding = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randrange(8, 20)))
-    return orjson.dumps(
-        {
-            "id": f"chatcmpl-{identity}",
-            "object": "chat.completion.chunk",
-            "created": 1_700_000_000,
-            "model": "gpt-4o-mini-2024-07-18",
-            "service_tier": "default",
-            "system_fingerprint": "fp_0123456789",
-            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
-            "usage": None,
-            "obfuscation": padding,
-        }
-    )
-
-
-def data_lines(stream: bytes) -> list[bytes]:
-    """Return the JSON of each data line."""
-    return [line[6:] for line in stream.split(b"\n") if line.startswith(b"data: {")]
+    return {
+        "id": "chatcmpl-0123456789abcdefghijklmnopqrs",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": "gpt-4o-mini-2024-07-18",
+        "service_tier": "default",
+        "system_fingerprint": "fp_0123456789",
+        "choices": [{"index": 0, "delta": said, "logprobs": None, "finish_reason": finish}],
+        "usage": None,
+        "obfuscation": "x" * rng.randrange(8, 20),
+    }
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
@@ -64,7 +64,7 @@ class Assembler:
         self._tools = known_tools(tools)
         self._limits = Limits.of(limits)
         self._findings = Findings(diagnose, self._limits)
-        self._tolerances: Counter[str] = Counter()
+        self._tolerances: defaultdict[str, int] = defaultdict(int)
         self._calls = Calls(self._rules, self._limits, self._findings, self._tolerances)
         self._decoder = (SSEDecoder if framing == "sse" else JSONLinesDecoder)(self._limits.event_bytes)
         self._head = b""
@@ -161,8 +161,7 @@ class Assembler:
             self._tolerances["named_event"] += 1
             self._first_named = self._first_named or self._events
             return
-        flags = other_protocol(chunk, self._delta_came)
-        if flags is not None:
+        if (flags := other_protocol(chunk, choices, self._delta_came)) is not None:
             self._report("protocol.not_chat_completions", "event", flags)
             return
         response_id = chunk.get("id")

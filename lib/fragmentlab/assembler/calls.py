@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import defaultdict
 from typing import Any
 
 from .limits import Limits
@@ -121,7 +121,9 @@ def incoming_kind(value: Any) -> IncomingKind:
 class Calls:
     """All calls of one response. Nothing outlives it, and nothing is shared between indices."""
 
-    def __init__(self, rules: RuleSet, limits: Limits, findings: Findings, tolerances: Counter[str]) -> None:
+    def __init__(
+        self, rules: RuleSet, limits: Limits, findings: Findings, tolerances: defaultdict[str, int]
+    ) -> None:
         self._cells = rules.cells
         self._limits = limits
         self._findings = findings

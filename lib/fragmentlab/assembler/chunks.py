@@ -95,13 +95,13 @@ def _repeats_deciding_key(value: Any) -> bool:
     return isinstance(value, strictjson.RepeatingDict) and not value.repeated.isdisjoint(DECIDING_KEYS)
 
 
-def other_protocol(chunk: dict[str, Any], delta_came: bool) -> dict[str, bool] | None:
-    """Return the flags of an event of another protocol, None where it is of this one.
+def other_protocol(chunk: dict[str, Any], choices: Any, delta_came: bool) -> dict[str, bool] | None:
+    """Return the flags of an event of another protocol, None where it is of this one; ``choices`` are the
+    chunk itself where it has none.
 
     A text completion's choice is of another one, and, before any delta, a whole message in place of one: the
     answer was not streamed. So is an event without choices that is no part of a stream of chunks.
     """
-    choices = chunk.get("choices", chunk)
     if type(choices) is list:
         for choice in choices:
             if isinstance(choice, dict) and type(choice.get("delta")) is not dict:
