@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fragmentlab
 from fragmentlab.assembler import assemble
 from fragmentlab.wire.events import DONE, body, event, has_comments, looks_like_events, payloads
 from fragmentlab.wire.fragments import choices_of, chunk, delta, fragment, fragments_of, pieces
 
+_DATA_LINE = re.compile(r"(?<![\w` ])data:(?!image)")
 FIRST = fragment(0, {"name": "f", "arguments": ""}, id="c1", type="function")
 CALL = [chunk(delta(FIRST)), chunk(delta(fragment(0, {"arguments": "{}"}, id=None))), chunk({}, "tool_calls")]
 
@@ -97,3 +104,43 @@ def test_pieces_join_to_the_text(text, sizes, halves):
     """Pieces are the text, cut; halves of a surrogate pair join again."""
     joined = "".join(pieces(text, sizes, halves=halves))
     assert joined.encode("utf-16", "surrogatepass").decode("utf-16") == text
+
+
+def _constants(tree: ast.AST) -> Iterator[str]:
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in docs:
+            if isinstance(node.value, str):
+                yield node.value
+            elif isinstance(node.value, bytes):
+                yield node.value.decode("latin-1")
+
+
+def _walks(tree: ast.AST) -> bool:
+    """Whether fragments are taken from a delta."""
+    return any(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "delta.get"
+        and ast.unparse(node.args[0]) == "'tool_calls'"
+        for node in ast.walk(tree)
+    )
+
+
+def test_the_wire_form_has_one_home():
+    """Only wire/ and the assembler know data lines and the walk to the fragments of a chunk.
+
+    What importing searches in other text (logs, tables, archives) is no event stream yet.
+    """
+    lib = Path(fragmentlab.__file__).parent
+    knows, walks = set(), set()
+    for path in lib.rglob("*.py"):
+        module = path.relative_to(lib).as_posix()
+        if module.startswith("assembler/"):
+            continue
+        tree = ast.parse(path.read_bytes())
+        if any(_DATA_LINE.search(text) for text in _constants(tree)):
+            knows.add(module)
+        if _walks(tree):
+            walks.add(module)
+    assert {module for module in knows if not module.startswith("corpus/importing/")} == {"wire/events.py"}
+    assert walks == {"wire/fragments.py", "wire/observing.py"}

@@ -17,7 +17,7 @@ from typing import Any
 from fragmentlab.corpus.importing.documents import Body, Document
 from fragmentlab.corpus.importing.values import DONE, as_body, json_text
 from fragmentlab.wire.events import event
-from fragmentlab.wire.fragments import choices_of
+from fragmentlab.wire.fragments import choices_of, fragments_of
 
 BLANK_LINES_LOST = "blank lines between events were lost, put back"
 SPLIT = "responses of one log told apart"
@@ -69,7 +69,8 @@ class Unit:
             delta = delta if isinstance(delta, dict) else {}
             self.starts |= bool(delta.get("role"))
             self.finishes |= bool(choice.get("finish_reason"))
-            self.carries |= bool(delta.get("content") or delta.get("tool_calls"))
+            self.carries |= bool(delta.get("content"))
+        self.carries |= next(fragments_of(self.chunk), None) is not None
 
 
 def unit_of(value: Any, name: str | None = None, run: int = 0) -> Unit:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from fragmentlab.wire.events import DONE, event
+from fragmentlab.wire.fragments import chunk, delta, fragment
 
 SYMBOLS = ("A", "B", "C")
 """Nonempty IDs. IDs are only compared, so three are enough: one for each index, and another one."""
@@ -21,6 +23,7 @@ _VALUES: dict[str, Any] = {
     "array": ["A"],
     "object": {"id": "A"},
 }
+_ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion.chunk"}
 
 
 @dataclass(frozen=True, order=True)
@@ -35,20 +38,20 @@ Steps = tuple[Step, ...]
 
 
 def chunks_of(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """The chunks of one finished response, a fragment each.
+    """Return the chunks of one finished response, a fragment each.
 
     Each index's arguments list the positions of its own fragments, so that bytes of another call show.
     """
-    return [json.loads(text) for text in _chunk_texts(steps)]
+    return [_chunk(*facts) for facts in _facts(steps)] + [chunk({}, "tool_calls", _ENVELOPE)]
 
 
 def body_of(steps: Sequence[Step]) -> bytes:
-    """The same response as Server-Sent Events with its end marker."""
-    return "".join(f"data: {text}\n\n" for text in [*_chunk_texts(steps), "[DONE]"]).encode()
+    """Return the same response as an event stream with its end marker."""
+    return b"".join([*(_event(*facts) for facts in _facts(steps)), _FINISH, DONE])
 
 
 def sent_calls(steps: Sequence[Step]) -> dict[int, tuple[str, str]]:
-    """Index -> (name, arguments) as they were sent."""
+    """Return index -> (name, arguments) as they were sent."""
     own: dict[int, list[int]] = {}
     for position, step in enumerate(steps, 1):
         own.setdefault(step.index, []).append(position)
@@ -56,34 +59,29 @@ def sent_calls(steps: Sequence[Step]) -> dict[int, tuple[str, str]]:
 
 
 def strings_said(steps: Sequence[Step], index: int | None = None) -> list[str]:
-    """The nonempty IDs said on one index, or on all, in order."""
+    """Return the nonempty IDs said on one index, or on all, in order."""
     return [step.says for step in steps if step.says in SYMBOLS and index in (None, step.index)]
 
 
-def _chunk_texts(steps: Sequence[Step]) -> list[str]:
+def _facts(steps: Sequence[Step]) -> list[tuple[Step, int, bool, bool]]:
     first = {step.index: place for place, step in reversed(list(enumerate(steps)))}
     last = {step.index: place for place, step in enumerate(steps)}
     return [
-        *(
-            _fragment_text(step, place + 1, first[step.index] == place, last[step.index] == place)
-            for place, step in enumerate(steps)
-        ),
-        _text({}, "tool_calls"),
+        (step, place + 1, first[step.index] == place, last[step.index] == place)
+        for place, step in enumerate(steps)
     ]
 
 
-@cache
-def _fragment_text(step: Step, position: int, is_first: bool, is_last: bool) -> str:
-    fragment: dict[str, Any] = {"index": step.index}
-    if step.says in SYMBOLS:
-        fragment["id"] = step.says
-    elif step.says != "omitted":
-        fragment["id"] = _VALUES[step.says]
-    function = {"name": TOOL} if is_first else {}
+def _chunk(step: Step, position: int, is_first: bool, is_last: bool) -> dict[str, Any]:
+    said = {} if step.says == "omitted" else {"id": _VALUES.get(step.says, step.says)}
     arguments = '{"parts":"' * is_first + str(position) + '"}' * is_last
-    return _text({"tool_calls": [fragment | {"function": function | {"arguments": arguments}}]}, None)
+    function = ({"name": TOOL} if is_first else {}) | {"arguments": arguments}
+    return chunk(delta(fragment(step.index, function, **said)), None, _ENVELOPE)
 
 
-def _text(delta: dict[str, Any], finish: str | None) -> str:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return json.dumps({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice]})
+@cache
+def _event(step: Step, position: int, is_first: bool, is_last: bool) -> bytes:
+    return event(_chunk(step, position, is_first, is_last))
+
+
+_FINISH = event(chunk({}, "tool_calls", _ENVELOPE))
