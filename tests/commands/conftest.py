@@ -1,5 +1,6 @@
-"""The same helper as the corpus tests use."""
+"""The same helpers as other tests use."""
 
 from tests.corpus.conftest import command
+from tests.runtime.conftest import serve
 
-__all__ = ["command"]
+__all__ = ["command", "serve"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -165,6 +166,33 @@ def test_good_files_are_shown_where_others_are_not(
     assert main(["assemble", missing, str(recorded / "empty")]) == 2
     captured = capsys.readouterr()
     assert not captured.out and captured.err.endswith("fragmentlab assemble: no stream was found\n")
+
+
+def test_a_folder_of_mixed_files_is_triaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two hundred files of ten kinds: each stream is listed, the rest named or counted, nothing stops it."""
+    har = {"log": {"entries": [{"response": {"content": {"text": ACCEPTED}}}]}}
+    kinds: dict[str, bytes] = {
+        "ok.sse": ACCEPTED.encode(),
+        "bad.sse": REJECTED.encode(),
+        "ok.har": json.dumps(har).encode(),
+        "two.json": json.dumps([{"body": ACCEPTED}, {"body": REJECTED}]).encode(),
+        "ok.sse.gz": gzip.compress(ACCEPTED.encode()),
+        "page.html": b"<!DOCTYPE html><html><body>502 Bad Gateway</body></html>",
+        "notes.md": b"# Notes\n\nnothing of the kind\n",
+        "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(64),
+        "empty.log": b"",
+        "broken.har": b'{"log": {"entries": [{"response"',
+    }
+    for number in range(20):
+        for name, data in kinds.items():
+            (tmp_path / f"{number:02}-{name}").write_bytes(data)
+    os.mkfifo(tmp_path / "pipe.sse")
+    assert main(["assemble", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    summary = captured.out.splitlines()[-1]
+    assert summary.startswith("120 streams: 80 accepted, 40 rejected identity.conflict.")
+    assert captured.err.count("broken.har") == 20 and captured.err.count("pipe.sse") == 1
+    assert "ok.sse:" not in captured.err and CANARY not in captured.out + captured.err
 
 
 def test_the_end_and_limits_can_be_said(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
