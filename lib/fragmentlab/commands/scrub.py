@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the scrubbed batch; return 1 where a stream cannot be scrubbed and was left out."""
     from fragmentlab.corpus.batches import open_batch, write_batch
-    from fragmentlab.corpus.scrubbing.events import KEPT_LICENCES
+    from fragmentlab.corpus.scrubbing.event_data import KEPT_LICENCES
     from fragmentlab.corpus.scrubbing.scrub import Scrubber
 
     batch = open_batch(args.batch)

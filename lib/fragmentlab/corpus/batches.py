@@ -34,7 +34,7 @@ _ESCAPED = "backslashreplace"
 _RECORD_FIELDS = ("id", "provider", "server", "model", "tools", "fidelity", "end", "pair")
 
 
-class Part(msgspec.Struct, frozen=True):
+class BatchPart(msgspec.Struct, frozen=True):
     """A file of streams beside batch.json, ``*.jsonl`` or ``*.parquet``."""
 
     file: str
@@ -62,7 +62,7 @@ class Manifest(
     licence: str
     scrubbed: bool
     count: Annotated[int, Meta(ge=0)]
-    parts: tuple[Part, ...]
+    parts: tuple[BatchPart, ...]
     private: Annotated[bool, Meta(description="Not scrubbed: nothing of it may be passed on.")] = False
     places: Annotated[dict[str, str], Meta(description="Stream id -> file and place in it.")] = {}
     synth: Annotated[dict[str, Any], Meta(description="The options that draw the batch again.")] = {}
@@ -143,7 +143,7 @@ def open_batch(path_or_name: str | Path) -> Batch:
 
 
 @contextmanager
-def _verified(path: Path, part: Part) -> Iterator[BufferedReader]:
+def _verified(path: Path, part: BatchPart) -> Iterator[BufferedReader]:
     try:
         with open_file(path) as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != part.sha256:
@@ -213,7 +213,7 @@ def write_batch(
             "licence": licence,
             "scrubbed": scrubbed,
             "count": count,
-            "parts": (Part(file, sha256, count),),
+            "parts": (BatchPart(file, sha256, count),),
         }
         manifest = Manifest(**(facts | dict(extra or {})))
         text = json.dumps(msgspec.to_builtins(manifest), indent=2, ensure_ascii=False)

@@ -16,7 +16,7 @@ from fragmentlab.assembler import assemble
 from fragmentlab.corpus.batches import open_batch, record_of, write_batch
 from fragmentlab.corpus.scrubbing.aliases import Aliases
 from fragmentlab.corpus.scrubbing.body import MAX_BYTES, scrub_body
-from fragmentlab.corpus.scrubbing.events import Replacements, scrub_event
+from fragmentlab.corpus.scrubbing.event_data import Replacements, scrub_event
 from fragmentlab.corpus.scrubbing.json_text import scrub_arguments
 from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable, verify
 from fragmentlab.corpus.scrubbing.text import fill_number

@@ -36,7 +36,7 @@ from fragmentlab.qualification.candidates.modelcheck import (
     check_shipped,
     checkable_table,
 )
-from fragmentlab.qualification.candidates.sequences import KINDS, SYMBOLS, Step, body_of
+from fragmentlab.qualification.candidates.sequences import KINDS, SYMBOLS, Step, response_of
 from tests.assembler.broken import naive
 
 KNOWN = {
@@ -84,10 +84,10 @@ def test_counterexamples_are_real(name: str) -> None:
     for finding in check_shipped(name).findings:
         subject = Counterfactual(name)
         if finding.earlier:
-            assert assemble(body_of(finding.earlier)).outcome == "accepted"
-            subject.assemble(body_of(finding.earlier))
-        assert subject.assemble(body_of(finding.steps)).outcome == "accepted"
-        assert assemble(body_of(finding.steps)).outcome == "rejected"
+            assert assemble(response_of(finding.earlier)).outcome == "accepted"
+            subject.assemble(response_of(finding.earlier))
+        assert subject.assemble(response_of(finding.steps)).outcome == "accepted"
+        assert assemble(response_of(finding.steps)).outcome == "rejected"
 
 
 @pytest.mark.parametrize("action", ["keep", "set", "reject:identity.conflict"])
@@ -130,7 +130,7 @@ def test_merging_states_loses_nothing(name: str) -> None:
     worst = set()
     for length in (1, 2, 3):
         for steps in every_sequence(length):
-            result = Counterfactual(name).assemble(body_of(steps))
+            result = Counterfactual(name).assemble(response_of(steps))
             if result.outcome != "accepted":
                 continue
             for call in result.calls:
@@ -168,7 +168,7 @@ def test_shortest() -> None:
     """No shorter response does the harm of last-wins or of borrow-previous."""
     for name in ("last-wins", "borrow-previous"):
         for steps in every_sequence(1):
-            result = Counterfactual(name).assemble(body_of(steps))
+            result = Counterfactual(name).assemble(response_of(steps))
             assert result.outcome != "accepted" or [c.id for c in result.calls] == [steps[0].says]
         assert {len(finding.steps) for finding in check_shipped(name).findings} == {2}
 

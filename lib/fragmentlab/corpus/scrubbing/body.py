@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from fragmentlab.assembler.chunks import is_complete
-from fragmentlab.corpus.scrubbing.events import KEPT_EVENT_TYPES, Pieces, Replacements, scrub_event
-from fragmentlab.corpus.scrubbing.fragments import FragmentTexts
+from fragmentlab.corpus.scrubbing.event_data import KEPT_EVENT_TYPES, Pieces, Replacements, scrub_event
+from fragmentlab.corpus.scrubbing.fragment_texts import FragmentTexts
 from fragmentlab.corpus.scrubbing.text import fill
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.wire.events import Line, data_of, line_groups

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fragmentlab.corpus.scrubbing.aliases import Aliases
-from fragmentlab.corpus.scrubbing.text import fill, fill_number, units, written_as
+from fragmentlab.corpus.scrubbing.text import characters, fill, fill_number, written_as
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n]++)
@@ -46,7 +46,7 @@ def tokens(text: str) -> Iterator[Token]:
         yield Token(kind, match[0], is_key)
 
 
-def decoded(token: str) -> str | None:
+def string_value(token: str) -> str | None:
     """Return the value of a string token, None where it is broken."""
     try:
         value = json.loads(token)
@@ -57,7 +57,7 @@ def decoded(token: str) -> str | None:
 
 def with_inside(token: str, replace: Callable[[str], str]) -> str:
     """Replace what stands between a string's quotes, the last of which may be missing."""
-    closed = len(token) > 1 and token.endswith('"') and decoded(token) is not None
+    closed = len(token) > 1 and token.endswith('"') and string_value(token) is not None
     inside = token[1:-1] if closed else token[1:]
     return token[0] + replace(inside) + token[1 + len(inside) :]
 
@@ -83,16 +83,16 @@ def _scrubbed(token: Token, aliases: Aliases, is_first: bool) -> str:
         return _other(text, is_first)
     if token.kind != "string":
         return text
-    if decoded(text) is None:
+    if string_value(text) is None:
         return with_inside(text, _broken)
     return with_inside(text, (lambda raw: _key(raw, aliases)) if token.is_key else fill)
 
 
 def _key(raw: str, aliases: Aliases) -> str:
     """Write a key's placeholder with the escapes that the key has."""
-    parts = list(units(raw))
-    alias = aliases.of("key", "".join(unit.char for unit in parts))
-    return "".join(written_as(unit, char) for unit, char in zip(parts, alias, strict=True))
+    parts = list(characters(raw))
+    alias = aliases.of("key", "".join(character.char for character in parts))
+    return "".join(written_as(character, char) for character, char in zip(parts, alias, strict=True))
 
 
 def _broken(raw: str) -> str:

@@ -16,7 +16,7 @@ from fragmentlab.assembler import Result
 from fragmentlab.assembler.rules import DEFAULT_RULES, SHIPPED
 from fragmentlab.corpus.scrubbing.aliases import NoPlaceholder
 from fragmentlab.corpus.scrubbing.body import TooLarge, scrub_body
-from fragmentlab.corpus.scrubbing.events import Replacements
+from fragmentlab.corpus.scrubbing.event_data import Replacements
 from fragmentlab.corpus.scrubbing.tool_schema import scrub_schema
 from fragmentlab.corpus.streams import Stream, own_id, stream_id
 from fragmentlab.errors import InputError

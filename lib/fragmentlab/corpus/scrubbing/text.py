@@ -15,7 +15,7 @@ _FILLERS = {1: "x", 2: "é", 3: "中", 4: "😀"}
 _ESCAPED = "\n"
 _HIGH, _LOW, _STRAY = "\ud83d", "\ude00", "\udcff"
 _RUN = re.compile(r"[ !#-\[\]-~]+|(?:\\u[0-9a-fA-F]{4}|\\.|[^ !#-\[\]-~])+", re.DOTALL)
-_UNIT = re.compile(
+_CHARACTER = re.compile(
     r"(?P<pair>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     r"|(?P<code>\\u[0-9a-fA-F]{4})"
     r"|(?P<short>\\[\"\\/bfnrt])"
@@ -26,7 +26,7 @@ _UNIT = re.compile(
 _SHORT = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-class Unit(NamedTuple):
+class Character(NamedTuple):
     """One character of a JSON string as it is written: ``form`` is pair, code, short, halves or plain."""
 
     form: str
@@ -34,9 +34,9 @@ class Unit(NamedTuple):
     char: str
 
 
-def units(raw: str) -> Iterator[Unit]:
+def characters(raw: str) -> Iterator[Character]:
     """Take the inside of a JSON string apart; an escape that is none is read as plain characters."""
-    for match in _UNIT.finditer(raw):
+    for match in _CHARACTER.finditer(raw):
         form, written = match.lastgroup or "plain", match[0]
         if form == "code":
             char = chr(int(written[2:], 16))
@@ -46,19 +46,19 @@ def units(raw: str) -> Iterator[Unit]:
             char = _SHORT[written[1]]
         else:
             char = _joined(written) if form == "halves" else written
-        yield Unit(form, written, char)
+        yield Character(form, written, char)
 
 
-def written_as(unit: Unit, char: str) -> str:
-    """Write ``char``, of the same class, in the unit's form and with as many characters."""
-    if char == unit.char:
-        return unit.written
-    if unit.form == "code":
+def written_as(character: Character, char: str) -> str:
+    """Write ``char``, of the same class, in the character's form and with as many characters."""
+    if char == character.char:
+        return character.written
+    if character.form == "code":
         return f"\\u{ord(char):04x}"
-    if unit.form in ("pair", "halves"):
+    if character.form in ("pair", "halves"):
         high, low = split_surrogates(char)
-        return f"\\u{ord(high):04x}\\u{ord(low):04x}" if unit.form == "pair" else high + low
-    return "\\n" if unit.form == "short" else char
+        return f"\\u{ord(high):04x}\\u{ord(low):04x}" if character.form == "pair" else high + low
+    return "\\n" if character.form == "short" else char
 
 
 def _joined(halves: str) -> str:
@@ -82,19 +82,21 @@ def fill(raw: str, stray_bytes: bool = False) -> str:
         run = match[0]
         if " " <= run[0] <= "~" and run[0] not in '"\\':
             return "x" * len(run)
-        return "".join(written_as(unit, _filler(unit, stray_bytes)) for unit in units(run))
+        return "".join(
+            written_as(character, _filler(character, stray_bytes)) for character in characters(run)
+        )
 
     return _RUN.sub(filled, raw)
 
 
-def _filler(unit: Unit, stray_bytes: bool) -> str:
-    char = unit.char
+def _filler(character: Character, stray_bytes: bool) -> str:
+    char = character.char
     if char < " " or char in '"\\\x7f':
-        return char if unit.form == "plain" else _ESCAPED
+        return char if character.form == "plain" else _ESCAPED
     if char == "\ufffd":
         return char
     if "\ud800" <= char <= "\udfff":
-        return _STRAY if stray_bytes and unit.form == "plain" else _HIGH if char < "\udc00" else _LOW
+        return _STRAY if stray_bytes and character.form == "plain" else _HIGH if char < "\udc00" else _LOW
     return _FILLERS[len(char.encode())]
 
 

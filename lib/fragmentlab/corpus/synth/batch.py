@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fragmentlab.corpus.streams import Stream, stream_id
-from fragmentlab.corpus.synth.chunks import MODEL, render
 from fragmentlab.corpus.synth.draft import TOOLS, Draft, draw_calls, write_draft
 from fragmentlab.corpus.synth.draws import Draws
 from fragmentlab.corpus.synth.faults import FAULTS
 from fragmentlab.corpus.synth.provider_shapes import Shape, load_shapes
+from fragmentlab.corpus.synth.rendering import MODEL, render
 
 _OTHER_STYLES = ("empty_string", "repeated")
 _TEXT = "Looking this up for you now."

@@ -9,7 +9,7 @@ from typing import Any
 from fragmentlab.corpus.synth.draft import Draft
 
 INTERNAL_ERROR = '{"error":{"message":"The server had an error","type":"server_error","code":500}}'
-Change = Callable[[Draft], None]
+Alteration = Callable[[Draft], None]
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,11 @@ class SyntheticFault:
 
     name: str
     category: str
-    apply: Change
+    apply: Alteration
     calls: int = 1
 
 
-def _said(name: str, value: Any, fragment: int = 0, call: int = 0) -> Change:
+def _said(name: str, value: Any, fragment: int = 0, call: int = 0) -> Alteration:
     """Let one fragment say another value; ``...`` leaves the field out."""
 
     def change(draft: Draft) -> None:
@@ -37,14 +37,14 @@ def _said(name: str, value: Any, fragment: int = 0, call: int = 0) -> Change:
     return change
 
 
-def _finish(reason: str | None) -> Change:
+def _finish(reason: str | None) -> Alteration:
     def change(draft: Draft) -> None:
         draft.finish_reason, draft.finish_beside = reason, draft.finish_beside if reason else set()
 
     return change
 
 
-def _all(*changes: Change) -> Change:
+def _all(*changes: Alteration) -> Alteration:
     def change(draft: Draft) -> None:
         for one in changes:
             one(draft)

@@ -25,7 +25,7 @@ from fragmentlab.qualification.candidates.modelcheck import (
     check_shipped,
     checkable_table,
 )
-from fragmentlab.qualification.candidates.sequences import TOOL, Steps, body_of, chunks_of
+from fragmentlab.qualification.candidates.sequences import TOOL, Steps, chunks_of, response_of
 
 _NOTES = {
     "counterexample": {
@@ -98,7 +98,7 @@ def _vector(vector_id: str, comment: str, flag: str, steps: Steps) -> dict[str, 
 
 
 def _result(steps: Steps, rules: str) -> Result:
-    return Stream("", body_of(steps), tools=(TOOL,), end="clean").assemble(rules)
+    return Stream("", response_of(steps), tools=(TOOL,), end="clean").assemble(rules)
 
 
 def _expectation(result: Result) -> dict[str, Any]:

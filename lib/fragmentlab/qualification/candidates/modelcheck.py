@@ -25,7 +25,7 @@ from fragmentlab.qualification.candidates.sequences import (
     SYMBOLS,
     Step,
     Steps,
-    body_of,
+    response_of,
     sent_calls,
     strings_said,
 )
@@ -171,7 +171,7 @@ class _Search:
         for _ in range(MAX_FRAGMENTS):
             reached: list[_Node] = []
             for node in level:
-                follow = self.subject.after(body_of(node.earlier) if node.earlier else None)
+                follow = self.subject.after(response_of(node.earlier) if node.earlier else None)
                 for step in _next_steps(node):
                     taken = self._take(node, step, follow)
                     if taken is None or taken[0] in seen:
@@ -247,7 +247,7 @@ def _stream(body: bytes) -> Stream:
     return Stream("", body, end="clean", framed="sse")
 
 
-_body = lru_cache(maxsize=1 << 14)(body_of)
+_body = lru_cache(maxsize=1 << 14)(response_of)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -45,7 +45,7 @@ def chunks_of(steps: Sequence[Step]) -> list[dict[str, Any]]:
     return [_chunk(*facts) for facts in _facts(steps)] + [chunk({}, "tool_calls", _ENVELOPE)]
 
 
-def body_of(steps: Sequence[Step]) -> bytes:
+def response_of(steps: Sequence[Step]) -> bytes:
     """Return the same response as an event stream with its end marker."""
     return b"".join([*(_event(*facts) for facts in _facts(steps)), _FINISH, DONE])
 

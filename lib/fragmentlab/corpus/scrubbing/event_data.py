@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 from fragmentlab.corpus.scrubbing.aliases import Aliases
-from fragmentlab.corpus.scrubbing.json_text import Token, decoded, scrub_arguments, tokens, with_inside
+from fragmentlab.corpus.scrubbing.json_text import Token, scrub_arguments, string_value, tokens, with_inside
 from fragmentlab.corpus.scrubbing.text import fill, fill_index, fill_number
 from fragmentlab.disclosure import NameAliases
 from fragmentlab.wire.fragments import Place
@@ -88,7 +88,7 @@ class _Writer:
             self._path[-1] = place + 1
 
     def _key(self, token: str) -> str:
-        key = decoded(token)
+        key = string_value(token)
         if self._path and isinstance(self._path[-1], str):
             self._path[-1] = key or ""
         if key in KEPT_KEYS:
@@ -98,7 +98,7 @@ class _Writer:
         return _quoted(self._words.of("key", key), token)
 
     def _string(self, token: str) -> str:
-        value = decoded(token)
+        value = string_value(token)
         if value == "":
             return token
         if value is None or _STRAY.search(token):
