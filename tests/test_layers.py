@@ -24,7 +24,7 @@ from fragmentlab.wire.events import body
 CALL = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}
 BASE = {"assemble", "explain"}
 """What the base is for."""
-WORKING_WITHOUT = {"scrub", "minimize", "subjects", "synth"}
+WORKING_WITHOUT = {"import", "scrub", "minimize", "subjects", "synth"}
 """Commands that happen to need nothing of the kit's."""
 MINIMAL = {
     "import": ("ok.sse", "--out", "batch"),
@@ -128,6 +128,11 @@ def test_the_base_assembles_and_explains(base: Layer) -> None:
     assert (assembled.returncode, assembled.stderr) == (0, "")
     assert assembled.stdout.startswith("accepted")
     assert base("assemble", "ok.sse", "--json", "--rules", "data/rules/empty-clears.json").returncode == 0
+    (base.here / "cassette.yaml").write_text("http_interactions: []\n")
+    triaged = base("assemble", "ok.sse", "cassette.yaml")
+    (base.here / "cassette.yaml").unlink()
+    assert triaged.returncode == 1 and triaged.stdout.startswith("accepted")
+    assert "cassette.yaml: needs the kit to be read: pip install 'fragmentlab[kit]'" in triaged.stderr
     explained = base("explain", "identity.conflict")
     assert (explained.returncode, explained.stderr) == (0, "")
 

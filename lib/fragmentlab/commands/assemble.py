@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
-from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any
 
@@ -125,7 +124,7 @@ def _plain(path: str, assembled: Callable[..., Assembled]) -> Assembled | None:
     is_doubtful = (
         faults or "response_id_changed" in found.result.tolerances or not found.result.counts["events"]
     )
-    return None if is_doubtful and find_spec("yaml") else found
+    return None if is_doubtful else found
 
 
 def _show_found(paths: Sequence[str], assembled: Callable[..., Assembled], args: argparse.Namespace) -> int:

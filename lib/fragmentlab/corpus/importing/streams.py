@@ -29,6 +29,7 @@ from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 from fragmentlab.wire.protocols import CHAT, protocol_of
 
+NEEDS_KIT = "needs the kit to be read: pip install 'fragmentlab[kit]'"
 NOT_STREAMED = "answers that were not streamed"
 
 
@@ -107,9 +108,10 @@ def import_streams(
             for imported in _streams(source, summary, whole_files):
                 name = own_id(imported.stream.id, ids)
                 yield replace(imported, stream=replace(imported.stream, id=name))
-        except (Unreadable, InputError) as error:
-            summary.seems.setdefault(str(source.path), str(error))
-            summary.faults.append((str(source.path), str(error)))
+        except (Unreadable, InputError, ModuleNotFoundError) as error:
+            why = NEEDS_KIT if isinstance(error, ModuleNotFoundError) else str(error)
+            summary.seems.setdefault(str(source.path), why)
+            summary.faults.append((str(source.path), why))
 
 
 def evidence_of(sources: Sequence[str]) -> str:

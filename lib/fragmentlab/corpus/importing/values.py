@@ -16,6 +16,12 @@ _FIRST_STRAY = 0x10FF00
 DONE = "[DONE]"
 
 
+class NotBase64(str):
+    """The text of a binary scalar that somebody broke."""
+
+    __slots__ = ()
+
+
 class Number(str):
     """A number as it was written, of any size."""
 

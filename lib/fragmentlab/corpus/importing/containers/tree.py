@@ -13,13 +13,13 @@ from typing import Any
 
 from fragmentlab.corpus.importing.budget import Budget, Unreadable
 from fragmentlab.corpus.importing.containers.encoded import decoded, from_base64
-from fragmentlab.corpus.importing.containers.yamltext import NotBase64
 from fragmentlab.corpus.importing.documents import Body, Document, Item, Refusal
 from fragmentlab.corpus.importing.exchanges import NO_EXCHANGE, Exchange, asked_keys, is_exchange
 from fragmentlab.corpus.importing.lines import data_mark, is_log_record, names_chunk
 from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, bodies, unit_of
 from fragmentlab.corpus.importing.values import (
     DONE,
+    NotBase64,
     Number,
     as_body,
     json_text,
