@@ -92,6 +92,9 @@ class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
         if (self.body is UNSET) == (self.body_base64 is UNSET):
             raise ValueError("exactly one of body and body_base64 must hold the stream")
 
+    def __repr__(self) -> str:
+        return "StreamRecord(...)"
+
     def to_stream(self, evidence: str) -> Stream:
         """Return the stream."""
         facts = {name: getattr(self, name) for name in _RECORD_FIELDS}
