@@ -13,11 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fragmentlab.assembler.strictjson import (
-    Document,
     Malformed,
+    ParsedText,
     RepeatingDict,
-    _document,
     _Hooks,
+    _parsed,
     _Walker,
     parse,
 )
@@ -50,11 +50,11 @@ PIECES = st.sampled_from(MARKS + STRINGS + NUMBERS)
 TEXTS = st.lists(PIECES, max_size=14).map("".join)
 
 
-def walk(text: str) -> Document | None:
+def walk(text: str) -> ParsedText | None:
     """The engine without recursion, None where it refuses."""
     hooks = _Hooks(300)
     try:
-        return _document(text, hooks, lambda text: _Walker(text, hooks).run())
+        return _parsed(text, hooks, lambda text: _Walker(text, hooks).run())
     except Malformed:
         return None
 
@@ -180,7 +180,7 @@ def test_hundred_thousand_deep(opening: str, closing: str) -> None:
 def test_nearly_full_stack() -> None:
     """A caller deep in its own recursion still gets an answer."""
 
-    def descend(levels: int) -> Document:
+    def descend(levels: int) -> ParsedText:
         return parse('{"a":' * 60 + "1" + "}" * 60, 300) if not levels else descend(levels - 1)
 
     assert descend(sys.getrecursionlimit() - len(inspect.stack()) - 40).depth == 60

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
-from .calls import Calls, Findings, FirstFault
+from .calls import Calls, Diagnosis, FirstFault
 from .chunks import InvalidEvent, compression_of, decode_chunk, is_complete, other_protocol
 from .limits import Limits
 from .proposal import AnyTools, arguments_faults, is_self_repeating, known_tools, name_faults
@@ -63,9 +63,9 @@ class Assembler:
         self._rules = load_rules(rules)
         self._tools = known_tools(tools)
         self._limits = Limits.of(limits)
-        self._findings = Findings(diagnose, self._limits)
+        self._diagnosis = Diagnosis(diagnose, self._limits)
         self._tolerances: defaultdict[str, int] = defaultdict(int)
-        self._calls = Calls(self._rules, self._limits, self._findings, self._tolerances)
+        self._calls = Calls(self._rules, self._limits, self._diagnosis, self._tolerances)
         self._decoder = (SSEDecoder if framing == "sse" else JSONLinesDecoder)(self._limits.event_bytes)
         self._head = b""
         self._events = 0
@@ -84,7 +84,7 @@ class Assembler:
     @property
     def fault(self) -> Fault | None:
         """The first fault so far; a caller that serves execution can stop reading."""
-        return self._findings.faults[0] if self._findings.faults else None
+        return self._diagnosis.faults[0] if self._diagnosis.faults else None
 
     @property
     def done(self) -> bool:
@@ -299,10 +299,10 @@ class Assembler:
         flags = dict(flags or {})
         if category in _UNREADABLE and (compression := compression_of(self._head)):
             flags["compressed"] = compression
-        self._findings.report(Fault(category, stage, event=event, call=call, flags=flags))
+        self._diagnosis.report(Fault(category, stage, event=event, call=call, flags=flags))
 
     def _result(self) -> Result:
-        calls, faults = self._calls, tuple(self._findings.faults)
+        calls, faults = self._calls, tuple(self._diagnosis.faults)
         outcome: Outcome = "rejected" if faults else "accepted" if calls.by_index else "no_calls"
         accepted = sorted(calls.by_index.items()) if outcome == "accepted" else ()
         self._tolerances["ignored_line"] = self._decoder.ignored
@@ -331,11 +331,11 @@ class Assembler:
                 "done": self._done,
                 "names_checked": self._tools is not None,
                 "repeated_names": self._repeated_names,
-                "omitted_faults": self._findings.omitted_faults,
-                "omitted_rows": self._findings.omitted_rows,
+                "omitted_faults": self._diagnosis.omitted_faults,
+                "omitted_rows": self._diagnosis.omitted_rows,
             },
             tolerances={name: count for name, count in sorted(self._tolerances.items()) if count},
-            timeline=tuple(self._findings.rows),
+            timeline=tuple(self._diagnosis.rows),
         )
 
 

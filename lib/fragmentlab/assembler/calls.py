@@ -27,7 +27,7 @@ class FirstFault(Exception):
     """Raised at a fault where nothing after it matters."""
 
 
-class Findings:
+class Diagnosis:
     """Collects faults and timeline rows; outside diagnosing mode the first fault ends the response."""
 
     def __init__(self, diagnose: bool, limits: Limits) -> None:
@@ -122,11 +122,11 @@ class Calls:
     """All calls of one response. Nothing outlives it, and nothing is shared between indices."""
 
     def __init__(
-        self, rules: RuleSet, limits: Limits, findings: Findings, tolerances: defaultdict[str, int]
+        self, rules: RuleSet, limits: Limits, diagnosis: Diagnosis, tolerances: defaultdict[str, int]
     ) -> None:
         self._cells = rules.cells
         self._limits = limits
-        self._findings = findings
+        self._diagnosis = diagnosis
         self._tolerances = tolerances
         self.by_index: dict[int, CallState] = {}
         self.aliases: dict[str, str] = {}
@@ -193,7 +193,7 @@ class Calls:
             category = self._refuse("fragment.invalid", seen, category, {"field": "function"})
         if None in fragment.values():
             self._count_padding(fragment, ("id", "type", "function"))
-        if self._findings.diagnose:
+        if self._diagnosis.diagnose:
             added = call.names.size - sizes[0], call.arguments.size - sizes[1]
             self._add_row(seen, "reject" if category else decision, category, *added)
 
@@ -227,7 +227,7 @@ class Calls:
     ) -> str:
         """Report a fault of a fragment whose call is known; return the fragment's first category."""
         call, incoming, previous, event = seen
-        self._findings.report(
+        self._diagnosis.report(
             Fault(
                 category,
                 "fragment",
@@ -249,7 +249,7 @@ class Calls:
     ) -> None:
         """Report a fault of a fragment that belongs to no call."""
         kind = None if category == "fragment.invalid" else incoming_kind(incoming)
-        self._findings.report(
+        self._diagnosis.report(
             Fault(
                 category,
                 "fragment",
@@ -261,7 +261,7 @@ class Calls:
             )
         )
         shown = index if type(index) is int and abs(index) < 1 << 31 else None
-        self._findings.add_row(
+        self._diagnosis.add_row(
             FragmentRow(event, self.fragments, shown, kind, None, None, "reject", category, 0, 0, None, None)
         )
 
@@ -269,7 +269,7 @@ class Calls:
         self, seen: _Seen, decision: str, category: str | None, name_bytes: int, arguments_bytes: int
     ) -> None:
         call, incoming, previous, event = seen
-        self._findings.add_row(
+        self._diagnosis.add_row(
             FragmentRow(
                 event,
                 self.fragments,

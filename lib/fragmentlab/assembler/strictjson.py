@@ -62,7 +62,7 @@ class RepeatingDict(dict[str, Any]):
 
 
 @dataclass
-class Document:
+class ParsedText:
     """A parsed text. ``depth`` counts open arrays and objects (``{}`` is 1); ``repeats`` says that an object
     has a key twice, ``lone_surrogate`` that a string holds half a pair, ``wide_number`` that a number has
     more digits than asked or is outside a double's range."""
@@ -74,16 +74,16 @@ class Document:
     wide_number: bool
 
 
-def parse(text: str, number_digits: int) -> Document:
+def parse(text: str, number_digits: int) -> ParsedText:
     """Parse ``text``; raise Malformed where it is not one JSON document."""
     hooks = _Hooks(number_digits)
     try:
-        return _document(text, hooks, hooks.decoder.decode)
+        return _parsed(text, hooks, hooks.decoder.decode)
     except RecursionError:
-        return _document(text, hooks, lambda text: _Walker(text, hooks).run())
+        return _parsed(text, hooks, lambda text: _Walker(text, hooks).run())
 
 
-def _document(text: str, hooks: _Hooks, decode: Callable[[str], Any]) -> Document:
+def _parsed(text: str, hooks: _Hooks, decode: Callable[[str], Any]) -> ParsedText:
     try:
         value = decode(text)
     except JSONDecodeError as error:
@@ -94,7 +94,7 @@ def _document(text: str, hooks: _Hooks, decode: Callable[[str], Any]) -> Documen
         depth += 1
         if has_escapes and not lone_surrogate:
             lone_surrogate = any(_has_lone_surrogate(strings) for strings in _strings(level))
-    return Document(value, depth, hooks.repeats, lone_surrogate, hooks.wide_number)
+    return ParsedText(value, depth, hooks.repeats, lone_surrogate, hooks.wide_number)
 
 
 class _Hooks:
