@@ -13,13 +13,13 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from fragmentlab.errors import InputError, escaped, visible
-from fragmentlab.files import reason, shipped_names
+from fragmentlab.files import locked, read_bytes, reason, shipped_names, write_whole
 
 # Text for one sink each. Every function is total (any ``str``, lone surrogates included) and makes visible
 # what hides, reorders a line or moves a cursor: ``\x1b``, ``\u202e``, ``\U000e0041``.
@@ -155,66 +155,33 @@ def slug(label: str) -> str:
 # Messages of the kit on a page.
 
 _GIVEN = "(as given)"
-_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*%?")
-_MARKS = ".,;:!?()[]{}\"'`"
+_APART = r"\s\"'`{}()\[\],;:!?"
+_WORD = re.compile(rf"[^{_APART}]*[^{_APART}.]")
+_NO_WORD = re.compile(r"[\W_]*|[+-]?\d+([.,]\d+)*%?")
+"""Signs and numbers, which say nothing of their own."""
 
 
-def only_own_words(message: str, given: Iterable[str] = (), also: str = "") -> str:
+def only_own_words(message: str, also: str = "") -> str:
     """A message of the kit without any word that came from elsewhere, such as a path or a name in a file.
 
-    Words of the kit's own texts and of ``also`` stay, and numbers. Each of ``given`` is replaced as a whole
-    first: a path may hold blanks and words of ours. A given word of ours by itself says nothing and stays.
+    Words of the kit's own source and of ``also`` stay, and numbers.
     """
-    own = _own_words() | _words(also)
-
-    def mask(found: re.Match[str]) -> str:
-        word = found[0].strip(_MARKS)
-        return found[0] if _is_own(word, own) else found[0].replace(word, _GIVEN)
-
-    spelt = {text for value in given for text in _spellings(value)}
-    for text in sorted(spelt, key=len, reverse=True):
-        if not all(_is_own(word.strip(_MARKS), own) for word in text.split()):
-            message = re.sub(rf"(?:[^\s'\"(]*/|(?<!\w)){re.escape(text)}(?!\w)[^\s:;,'\")]*", _GIVEN, message)
-    message = re.sub(r"\S+", mask, message)
-    return re.sub(rf"{re.escape(_GIVEN)}( {re.escape(_GIVEN)})+", _GIVEN, message)
-
-
-def _spellings(given: str) -> Iterator[str]:
-    """How a message may spell a given text, a list with commas or a path."""
-    for part in [given, *given.split(",")]:
-        text = part.strip()
-        if text:
-            paths = (Path(text), Path(os.path.abspath(text)), Path(os.path.realpath(text)))
-            yield from (visible(spelt) for spelt in (text, *map(str, paths), *(path.name for path in paths)))
-
-
-def _is_own(word: str, own: Collection[str]) -> bool:
-    return not word or word in own or _NUMBER.fullmatch(word) is not None
-
-
-def _words(text: str) -> set[str]:
-    return {word.strip(_MARKS) for word in text.split()}
+    own = _own_words().union(_WORD.findall(also))
+    masked = _WORD.sub(lambda w: w[0] if w[0] in own or _NO_WORD.fullmatch(w[0]) else _GIVEN, message)
+    return re.sub(rf"{re.escape(_GIVEN)}( {re.escape(_GIVEN)})+", _GIVEN, masked)
 
 
 @cache
 def _own_words() -> frozenset[str]:
-    """Words of the texts in the kit's code, docstrings left out, and of the system's error messages."""
-    import ast
+    """Words of the kit's source, of what it ships, and of the system's error messages."""
     import errno
 
     from fragmentlab.assembler import CATEGORIES
     from fragmentlab.assembler.rules import SHIPPED
 
-    words = {_GIVEN.strip(_MARKS), *_GIVEN.strip(_MARKS).split(), *CATEGORIES, *SHIPPED, *shipped_names()}
-    for number in errno.errorcode:
-        words |= _words(os.strerror(number))
-    for path in Path(__file__).parent.rglob("*.py"):
-        nodes = list(ast.walk(ast.parse(path.read_bytes())))
-        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
-        for node in nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
-                words |= _words(node.value)
-    return frozenset(words)
+    texts = [*CATEGORIES, *SHIPPED, *shipped_names(), *map(os.strerror, errno.errorcode)]
+    texts += [path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("*.py")]
+    return frozenset(_WORD.findall("\n".join(texts)))
 
 
 # Batches and values that must not leave.
@@ -254,23 +221,18 @@ def private_hash(value: bytes, folder: Path) -> str:
 @cache
 def _private_key(folder: Path) -> bytes:
     """Read the folder's key, or make it; whoever comes second takes the first one's."""
-    import fcntl
     import secrets
 
+    place = folder / PRIVATE_KEY
+    path = place / "key"
     try:
-        place = folder / PRIVATE_KEY
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not (place / ".gitignore").exists():
-            (place / ".gitignore").write_text("*\n", encoding="ascii")
-        descriptor = os.open(place / "key", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "r+b") as file:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            key = file.read(33)
-            if not key:
-                key = secrets.token_bytes(32)
-                file.write(key)
-                file.flush()
-                os.fsync(descriptor)
+        with locked(place):
+            if not path.exists():
+                (place / ".gitignore").write_text("*\n", encoding="ascii")
+                write_whole(path, secrets.token_bytes(32))
+                path.chmod(0o600)
+        key = read_bytes(path, 32)
     except OSError as error:
         raise InputError(f"the key in {folder} cannot be used: {reason(error)}") from None
     if len(key) != 32:

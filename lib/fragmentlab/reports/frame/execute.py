@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from fragmentlab.reports.frame.catalog import FOLDER_VARIABLE, Notebook, read_notebook
-from fragmentlab.reports.frame.parameters import NOT_SHOWN
 from fragmentlab.reports.frame.run_notebook import NOT_SAVED
 from fragmentlab.reports.frame.sanitize import failures, reached_footer, sanitized, without_outputs
 
@@ -139,7 +138,6 @@ class _Process:
             "output": str(self._output),
             "parameters": dict(given),
             "shown": {name: shown[name] for name in given},
-            "hidden": [value for name, value in given.items() if shown[name] == NOT_SHOWN],
         }
 
     def _content(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Run one notebook through papermill: ``python -m fragmentlab.reports.frame.run_notebook``.
 
-The first line of standard input is the job: ``{"notebook", "output", "parameters", "shown", "hidden"}``, two
-paths, the typed values for papermill, what may be printed of them, and those that may not be. Standard input
-stays open as long as the process lives that asked; when it ends, so do this one and its kernel.
+The first line of standard input is the job: ``{"notebook", "output", "parameters", "shown"}``, two paths, the
+typed values for papermill, and what may be printed of them. Standard input stays open as long as the process
+lives that asked; when it ends, so do this one and its kernel.
 
 Exit status 0 when every cell ran, 1 when one failed, NOT_SAVED and the system's error number where the result
 cannot be saved; anything else means that the kernel or this process died. Every save passes ``sanitize``, so
@@ -37,7 +37,7 @@ class SanitizedFiles:
         return Path(self._job["notebook"]).read_text(encoding="utf-8")
 
     def write(self, text: str, path: str) -> None:
-        clean = sanitized(json.loads(text), self._job["shown"], self._job["hidden"])
+        clean = sanitized(json.loads(text), self._job["shown"])
         output = Path(self._job["output"])
         beside = output.with_suffix(".part")
         beside.write_text(json.dumps(clean, indent=1), encoding="utf-8")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,8 @@ _SYSTEM_ERROR = re.compile(r"\[Errno (\d{1,3})\]")
 _EXCEPTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 
 
-def sanitized(
-    notebook: Mapping[str, Any], parameters: Mapping[str, str], hidden: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return the notebook that may be written.
-
-    ``parameters`` is what may be printed of the injected ones, ``hidden`` the texts given for others, which
-    our own error messages name: there they are replaced.
-    """
+def sanitized(notebook: Mapping[str, Any], parameters: Mapping[str, str]) -> dict[str, Any]:
+    """Return the notebook that may be written; ``parameters`` is what may be printed of the injected ones."""
     metadata = {
         key: notebook["metadata"][key] for key in _KEPT_NOTEBOOK_METADATA if key in notebook["metadata"]
     }
@@ -52,7 +46,7 @@ def sanitized(
     sources = ["".join(cell["source"]) for cell in cells if not _is_injected(cell)]
 
     def message(text: str) -> str:
-        return only_own_words(for_terminal(text), hidden, " ".join(sources))[:MESSAGE_LIMIT]
+        return only_own_words(for_terminal(text), " ".join(sources))[:MESSAGE_LIMIT]
 
     return {
         "cells": [_cell(cell, parameters, message) for cell in cells],
