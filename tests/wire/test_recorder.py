@@ -232,20 +232,24 @@ def test_a_process_that_is_killed_leaves_what_it_read(root: Path, tmp_path: Path
 FULL = KILLED.replace("next(reads)", "assert b''.join(reads) == BODY").replace("os.kill(os.getpid(), 9)", "")
 
 
-def test_a_full_disk_never_reaches_the_client(root: Path, tmp_path: Path) -> None:
-    """The client reads all of it; the part that could be written is named as a part and not imported."""
+@pytest.mark.parametrize(("room", "name"), [(120, ".sse.incomplete"), (len(BODY), ".sse")])
+def test_a_full_disk_never_reaches_the_client(root: Path, tmp_path: Path, room: int, name: str) -> None:
+    """The client reads all of it. A part is named as one; whole bytes stay an event file without a record."""
     done = subprocess.run(
         [sys.executable, "-B", "-c", FULL, str(tmp_path / "kept")],
         cwd=root,
         check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (120, 120)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
     )
     assert done.returncode == 0
-    (part,) = (tmp_path / "kept").glob("2*")
-    assert part.name.endswith(".sse.incomplete") and part.read_bytes() == BODY[:120]
+    (ignored, part) = sorted((tmp_path / "kept").iterdir())
+    assert ignored.name == ".gitignore" and part.name.endswith(name) and part.read_bytes() == BODY[:room]
     summary = Summary()
-    assert not list(import_streams([str(tmp_path / "kept")], summary))
-    assert [why for _, why in summary.faults] == ["is a part of an answer: its recording was given up"]
+    found = [item.stream.body for item in import_streams([str(tmp_path / "kept")], summary)]
+    assert found == ([BODY] if name == ".sse" else [])
+    assert [why for _, why in summary.faults] == ["is a part of an answer: its recording was given up"] * (
+        name != ".sse"
+    )
 
 
 def test_an_answer_without_end_is_given_up(tmp_path: Path) -> None:

@@ -35,10 +35,9 @@ class Recordings:
 
     def summary(self) -> str:
         """Return one line on all answers so far."""
-        counted = ", ".join(f"{count} {outcome}" for outcome, count in self._outcomes.most_common())
-        return f"{self._answers} answers, {self._outcomes.total()} recorded" + (
-            f": {counted}" if counted else ""
-        )
+        counts = [f"{count} {outcome}" for outcome, count in self._outcomes.most_common()]
+        total = f"{self._answers} answers, {self._outcomes.total()} recorded"
+        return f"{total}: {', '.join(counts)}" if counts else total
 
     def tell(self, line: str, outcome: str | None = None) -> None:
         """Number and tell one line on an answer, ``outcome`` where it was recorded."""
@@ -77,15 +76,13 @@ class _PassedOn:
     """An answer of which only the status is told, or none at all."""
 
     def __init__(self, recordings: Recordings, response: httpx.Response | None) -> None:
-        self._recordings, self._status = recordings, response and response.status_code
+        self._recordings = recordings
+        self._what = "no answer"
+        if response is not None:
+            self._what = f"status {response.status_code}, passed on: not a streamed Chat Completions answer"
 
     def take(self, read: bytes) -> None:
         pass
 
     def finish(self, end: End, note: str) -> None:
-        what = (
-            f"status {self._status}, passed on: not a streamed Chat Completions answer"
-            if self._status
-            else "no answer"
-        )
-        self._recordings.tell(what + (f"; {note}" if note else ""))
+        self._recordings.tell(self._what + (f"; {note}" if note else ""))

@@ -17,105 +17,78 @@ class BrokenEncoding(Exception):
 
 
 def unpacker(content_encoding: str) -> Unpack:
-    """Return what undoes a Content-Encoding header; raise BrokenEncoding for a coding that is not known.
+    """Return what undoes a Content-Encoding header; it and this function may raise BrokenEncoding.
 
-    >>> unpack = unpacker("gzip")
-    >>> import gzip; b"".join(unpack(gzip.compress(b"data: {}")))
+    >>> import gzip
+    >>> b"".join(unpacker("gzip")(gzip.compress(b"data: {}")))
     b'data: {}'
     """
-    unpack: Unpack = _plain
-    for coding in reversed(content_encoding.lower().replace(" ", "").split(",")):
-        if coding in _UNPACKERS:
-            unpack = _chained(unpack, _UNPACKERS[coding]())
-        elif coding not in ("", "identity"):
-            raise BrokenEncoding("its content encoding is not known here")
+    codings = [coding for coding in content_encoding.lower().replace(" ", "").split(",") if coding]
+    try:
+        steps = [_UNPACKERS[coding]() for coding in reversed(codings) if coding != "identity"]
+    except KeyError:
+        raise BrokenEncoding("its content encoding is not known here") from None
+    except ImportError:
+        raise BrokenEncoding("its encoding needs the kit: pip install 'fragmentlab[kit]'") from None
+
+    def unpack(read: bytes) -> Iterator[bytes]:
+        try:
+            yield from _through(steps, read)
+        except Exception:  # each library has an error of its own
+            raise BrokenEncoding("it is not packed as its headers say") from None
+
     return unpack
 
 
-def _plain(read: bytes) -> Iterator[bytes]:
-    yield read
+def _through(steps: list[Unpack], read: bytes) -> Iterator[bytes]:
+    if not steps:
+        yield read
+        return
+    for piece in steps[0](read):
+        yield from _through(steps[1:], piece)
 
 
-def _chained(outer: Unpack, inner: Unpack) -> Unpack:
-    return lambda read: (piece for unpacked in outer(read) for piece in inner(unpacked))
-
-
-def _gzip() -> Unpack:
-    member = zlib.decompressobj(wbits=31)
+def _zlib() -> Unpack:
+    """Undo gzip, of any number of members, and deflate, which servers send with zlib's header or without."""
+    member: zlib._Decompress | None = None
 
     def unpack(read: bytes) -> Iterator[bytes]:
         nonlocal member
         while read:
-            if member.eof:
-                member = zlib.decompressobj(wbits=31)
-            yield _inflated(member, read)
+            if member is None or member.eof:
+                member = zlib.decompressobj(31 if read[0] == 0x1F else 15 if read[0] & 15 == 8 else -15)
+            yield member.decompress(read, _STEP)
             read = member.unconsumed_tail or member.unused_data.lstrip(b"\0")
 
     return unpack
 
 
-def _deflate() -> Unpack:
-    """Undo ``deflate``, which servers send with zlib's header or without it."""
-    member: zlib._Decompress | None = None
-
-    def unpack(read: bytes) -> Iterator[bytes]:
-        nonlocal member
-        if member is None and read:
-            member = zlib.decompressobj(wbits=15 if read[0] & 15 == 8 else -15)
-        while read and member is not None and not member.eof:
-            yield _inflated(member, read)
-            read = member.unconsumed_tail
-
-    return unpack
-
-
-def _inflated(member: zlib._Decompress, data: bytes) -> bytes:
-    try:
-        return member.decompress(data, _STEP)
-    except zlib.error:
-        raise BrokenEncoding("it is not packed as its headers say") from None
-
-
 def _brotli() -> Unpack:
-    try:
-        import brotli
-    except ImportError:
-        raise BrokenEncoding("Brotli is not installed: pip install 'fragmentlab[kit]'") from None
+    import brotli
+
     member = brotli.Decompressor()
 
     def unpack(read: bytes) -> Iterator[bytes]:
-        try:
-            yield member.process(read, output_buffer_limit=_STEP)
-            while not member.can_accept_more_data() and not member.is_finished():
-                yield member.process(b"", output_buffer_limit=_STEP)
-        except brotli.error:
-            raise BrokenEncoding("it is not packed as its headers say") from None
+        yield member.process(read, output_buffer_limit=_STEP)
+        while not member.can_accept_more_data() and not member.is_finished():
+            yield member.process(b"", output_buffer_limit=_STEP)
 
     return unpack
 
 
 def _zstd() -> Unpack:
-    try:
-        import zstandard
-    except ImportError:
-        raise BrokenEncoding("Zstandard is not installed: pip install 'fragmentlab[kit]'") from None
+    import zstandard
+
     member = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
-
-    def unpack(read: bytes) -> Iterator[bytes]:
-        try:
-            for start in range(0, len(read), _ZSTD_READ):
-                if not member.eof:
-                    yield member.decompress(read[start : start + _ZSTD_READ])
-        except zstandard.ZstdError:
-            raise BrokenEncoding("it is not packed as its headers say") from None
-
-    return unpack
+    return lambda read: (
+        member.decompress(read[start : start + _ZSTD_READ]) for start in range(0, len(read), _ZSTD_READ)
+    )
 
 
 _UNPACKERS: dict[str, Callable[[], Unpack]] = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
-    "deflate": _deflate,
+    "gzip": _zlib,
+    "x-gzip": _zlib,
+    "deflate": _zlib,
     "br": _brotli,
     "zstd": _zstd,
 }
