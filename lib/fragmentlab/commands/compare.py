@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         if option:
             write_whole(option, text(verdict))
     if args.propose:
-        write_whole(args.propose, proposal(comparison, verdict.undeclared))
+        write_whole(args.propose, proposal(verdict.undeclared))
     return 1 if verdict.is_regression else 0
 
 

@@ -25,8 +25,8 @@ def note_html(note: Note) -> str:
     """The note as one page: no script, no network; the rows behind a sentence fold out."""
     title = f"Version verification note: {for_html(note.revision)}"
     body = "".join(
-        f"<h2>{for_html(section.title)}</h2><ul>{''.join(map(_html_item, section.sentences))}</ul>"
-        for section in note.sections
+        f"<h2>{title}</h2><ul>{''.join(map(_html_item, sentences))}</ul>"
+        for title, sentences in note.sections.items()
     )
     return (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
@@ -37,9 +37,9 @@ def note_html(note: Note) -> str:
 
 def _markdown_lines(note: Note) -> Iterator[str]:
     yield f"# Version verification note: {for_markdown(note.revision)}"
-    for section in note.sections:
-        yield f"\n## {section.title}\n"
-        for sentence in section.sentences:
+    for title, sentences in note.sections.items():
+        yield f"\n## {title}\n"
+        for sentence in sentences:
             yield f"- {for_markdown(sentence.text)}"
             yield from (f"  - {for_markdown(row)}" for row in sentence.cited)
             if more := _more(sentence):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import pandas as pd
 
 from fragmentlab.assembler.categories import COMPOUND
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.comparing.comparison import state_of
+from fragmentlab.qualification.comparing.comparison import states
 from fragmentlab.qualification.comparing.verdict import streams
 from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED
 from fragmentlab.qualification.runs.rows import Row
@@ -29,17 +31,11 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Section:
-    title: str
-    sentences: Sequence[Sentence]
-
-
-@dataclass(frozen=True)
 class Note:
-    """The note of one revision: sections in the order in which it is read."""
+    """The note of one revision: title of a section -> its sentences, in the order in which it is read."""
 
     revision: str
-    sections: Sequence[Section]
+    sections: Mapping[str, Sequence[Sentence]]
 
 
 def make_note(revision: str, runs: Sequence[Run]) -> Note:
@@ -53,13 +49,13 @@ def make_note(revision: str, runs: Sequence[Run]) -> Note:
         raise InputError("no qualification run of that revision; see `fragmentlab runs list`")
     return Note(
         revision,
-        [
-            Section("What was tested", [_tested(run) for run in own]),
-            Section("What controlled regressions showed", list(_controlled(own))),
-            Section("What captured and live streams showed, and how often", list(_observed(own))),
-            Section("Failures of earlier revisions", list(_earlier(revision, logs))),
-            Section("What is not shown", list(_not_shown(own))),
-        ],
+        {
+            "What was tested": [_tested(run) for run in own],
+            "What controlled regressions showed": list(_controlled(own)),
+            "What captured and live streams showed, and how often": list(_observed(own)),
+            "Failures of earlier revisions": list(_earlier(revision, logs)),
+            "What is not shown": list(_not_shown(own)),
+        },
     )
 
 
@@ -79,20 +75,20 @@ def _tested(run: Run) -> Sentence:
 def _controlled(runs: Sequence[Run]) -> Iterator[Sentence]:
     for run in runs:
         rows = _of_kind(run, "controlled")
-        if not rows:
+        if rows.empty:
             yield Sentence(f"Run {run.id} holds no controlled stream.")
             continue
-        vectors = [row for row in rows if row["expected_outcome"]]
-        differ = [row for row in vectors if not row["as_expected"]]
-        refused = [row for row in vectors if row["expected_outcome"] == "rejected"]
-        passed = [row for row in refused if row["outcome"] == "accepted"]
+        vectors = rows[rows.expected_outcome.notna()]
+        differ = vectors[vectors.as_expected != True]  # noqa: E712 - it may be missing
+        refused = vectors[vectors.expected_outcome == "rejected"]
+        passed = refused[refused.outcome == "accepted"]
         agree, held = len(vectors) - len(differ), len(refused) - len(passed)
         whole = _batches(run, vectors)
         yield Sentence(f"{agree} of {len(vectors)} vectors gave the outcome that they must have.", whole)
-        if differ:
+        if len(differ):
             yield _cited(f"{len(differ)} vectors did not", run, differ)
         yield Sentence(f"{held} of {len(refused)} expected rejections were not accepted.", whole)
-        if passed:
+        if len(passed):
             yield _cited(f"{len(passed)} expected rejections were accepted", run, passed)
         yield from _failed(run, "controlled", rows)
         yield _nulls(run, "controlled", rows)
@@ -100,22 +96,24 @@ def _controlled(runs: Sequence[Run]) -> Iterator[Sentence]:
 
 def _observed(runs: Sequence[Run]) -> Iterator[Sentence]:
     for kind in ("captured", "live"):
-        met = [(run, rows) for run in runs if (rows := _of_kind(run, kind))]
+        met = [(run, rows) for run in runs if len(rows := _of_kind(run, kind))]
         if not met:
             yield Sentence(f"No {kind} stream of this revision is recorded, so nothing is said of any.")
         for run, rows in met:
-            outcomes = Counter(row["outcome"] for row in rows)
-            tally = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+            outcomes = rows.outcome.value_counts().sort_index()
+            tally = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
             yield Sentence(f"{streams(len(rows))} of {kind} evidence: {tally}.", _batches(run, rows))
             yield _nulls(run, kind, rows)
-            if refused := [row for row in rows if row["outcome"] == "rejected"]:
+            refused = rows[rows.outcome == "rejected"]
+            if len(refused):
                 said = f"{streams(len(refused))} of {kind} evidence refused, most often {_most(refused)}"
                 yield _cited(said, run, refused)
             yield from _failed(run, kind, rows)
 
 
-def _failed(run: Run, kind: str, rows: Sequence[Row]) -> Iterator[Sentence]:
-    if failed := [row for row in rows if row["outcome"] == FAILED]:
+def _failed(run: Run, kind: str, rows: pd.DataFrame) -> Iterator[Sentence]:
+    failed = rows[rows.outcome == FAILED]
+    if len(failed):
         yield _cited(
             f"{streams(len(failed))} of {kind} evidence got no outcome, since the subject failed "
             f"({_most(failed)}): they show nothing of what it refuses or accepts",
@@ -124,37 +122,37 @@ def _failed(run: Run, kind: str, rows: Sequence[Row]) -> Iterator[Sentence]:
         )
 
 
-def _most(rows: Sequence[Row]) -> str:
-    return ", ".join(f"{state} {count}" for state, count in Counter(map(state_of, rows)).most_common(3))
+def _most(rows: pd.DataFrame) -> str:
+    return ", ".join(f"{state} {count}" for state, count in Counter(states(rows)).most_common(3))
 
 
-def _nulls(run: Run, kind: str, rows: Sequence[Row]) -> Sentence:
-    met = [row for row in rows if row["null_continuations"]]
-    total = sum(row["null_continuations"] for row in met)
-    accepted = sum(row["outcome"] == "accepted" for row in met)
-    text = null_sentence(kind, len(rows), total, len(met), accepted)
-    if not met:
+def _nulls(run: Run, kind: str, rows: pd.DataFrame) -> Sentence:
+    text = null_sentence(kind, rows)
+    met = rows[rows.null_continuations > 0]
+    if met.empty:
         return Sentence(text, _batches(run, rows))
-    places = {_key(row): f"fragment {row['first_null_fragment']}" for row in met}
+    places = {(row.batch, row.stream): f"fragment {row.first_null_fragment:.0f}" for row in met.itertuples()}
     return _cited(text.removesuffix("."), run, met, places)
 
 
-def null_sentence(kind: str, rows: int, nulls: int, met: int, accepted: int) -> str:
-    """What follows from how often a null continuation was met, zero included."""
-    if not rows:
+def null_sentence(kind: str, rows: pd.DataFrame) -> str:
+    """What follows from how often result rows of one kind met a null continuation, zero included."""
+    if rows.empty:
         return f"No {kind} stream is recorded, so nothing follows for {kind} evidence."
-    if not nulls and kind == "imported":
+    met = rows[rows.null_continuations.fillna(0) > 0]
+    if met.empty and kind == "imported":
         return (
             "An imported log does not say how often a null continuation was met, so nothing follows from it."
         )
-    if not nulls:
+    if met.empty:
         return (
-            f"No null continuation was met in {streams(rows)} of {kind} evidence, so these are no proof of "
-            "how one is treated."
+            f"No null continuation was met in {streams(len(rows))} of {kind} evidence, so these are no proof "
+            "of how one is treated."
         )
     return (
-        f"{nulls} null continuations were met in {met} of {streams(rows)} of {kind} evidence; "
-        f"{accepted} of those {met} were accepted."
+        f"{met.null_continuations.sum():.0f} null continuations were met in {len(met)} of "
+        f"{streams(len(rows))} of {kind} evidence; {sum(met.outcome == 'accepted')} of those {len(met)} were "
+        "accepted."
     )
 
 
@@ -166,12 +164,13 @@ def _earlier(revision: str, logs: Sequence[Run]) -> Iterator[Sentence]:
         )
     for run in logs:
         whose = "this revision" if run.revision == revision else f"revision {run.revision}"
-        rows = [row for row in run.results.to_pylist() if row["outcome"] == "rejected"]
+        rows = run.results.to_pandas().query("outcome == 'rejected'")
         yield Sentence(
             f"The imported log of {whose} holds {len(rows)} refusals in {run.results.num_rows} outcomes.",
             _batches(run, rows),
         )
-        if unknown := [row for row in rows if row["category"] == COMPOUND]:
+        unknown = rows[rows.category == COMPOUND]
+        if len(unknown):
             yield _cited(
                 f"Recorded as {COMPOUND}: {len(unknown)} of these. It says that an identity rule was broken, "
                 "not which; they remain failures of unknown cause and are not counted as repaired",
@@ -183,7 +182,7 @@ def _earlier(revision: str, logs: Sequence[Run]) -> Iterator[Sentence]:
 def _not_shown(runs: Sequence[Run]) -> Iterator[Sentence]:
     if any(run.subject["kind"] == "assembler" for run in runs):
         yield Sentence("That any gateway but the kit's assembler treats these streams alike.")
-    if not any(_of_kind(run, "live") for run in runs):
+    if all(_of_kind(run, "live").empty for run in runs):
         yield Sentence("That a live server was met: captured streams are recordings, replayed.")
     yield Sentence(
         "How often providers send any shape: controlled streams were chosen by us, captured ones by chance."
@@ -193,28 +192,25 @@ def _not_shown(runs: Sequence[Run]) -> Iterator[Sentence]:
     )
 
 
-def _of_kind(run: Run, kind: str) -> list[Row]:
-    return [row for row in run.results.to_pylist() if row["evidence"] == kind]
+def _of_kind(run: Run, kind: str) -> pd.DataFrame:
+    return run.results.to_pandas().query("evidence == @kind")
 
 
-def _batches(run: Run, rows: Sequence[Row]) -> list[str]:
-    return [f"{run.id} / {batch}" for batch in dict.fromkeys(row["batch"] for row in rows)]
+def _batches(run: Run, rows: pd.DataFrame) -> list[str]:
+    return [f"{run.id} / {batch}" for batch in rows.batch.unique()]
 
 
 def _cited(
-    text: str, run: Run, rows: Sequence[Row], places: dict[tuple[str, str], str] | None = None
+    text: str, run: Run, rows: pd.DataFrame, places: dict[tuple[str, str], str] | None = None
 ) -> Sentence:
     if places is None:
         first = (row for row in run.diagnostics.to_pylist() if row["fault"] == 1)
-        places = {_key(row): _place(row) for row in first}
-    cited = [" / ".join(filter(None, (run.id, *_key(row), places.get(_key(row))))) for row in rows[:CITED]]
+        places = {(row["batch"], row["stream"]): _place(row) for row in first}
+    keys = zip(rows.batch[:CITED], rows.stream[:CITED], strict=True)
+    cited = [" / ".join(filter(None, (run.id, *key, places.get(key)))) for key in keys]
     return Sentence(f"{text}.", cited, len(rows))
 
 
-def _place(row: Row) -> str:
-    nowhere = "no fragment recorded" if row["evidence"] == "imported" else "end of stream"
-    return next((f"{name} {row[name]}" for name in ("fragment", "event", "call") if row[name]), nowhere)
-
-
-def _key(row: Row) -> tuple[str, str]:
-    return row["batch"], row["stream"]
+def _place(fault: Row) -> str:
+    nowhere = "no fragment recorded" if fault["evidence"] == "imported" else "end of stream"
+    return next((f"{name} {fault[name]}" for name in ("fragment", "event", "call") if fault[name]), nowhere)

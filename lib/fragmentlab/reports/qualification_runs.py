@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 
@@ -15,9 +16,9 @@ from fragmentlab.assembler.categories import COMPOUND
 from fragmentlab.corpus.streams import EVIDENCE
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.files import data_folder, kit_folder
-from fragmentlab.qualification.comparing.comparison import Flip, compare_runs
+from fragmentlab.qualification.comparing.comparison import KINDS, MOVE_COLUMNS, compare_runs
 from fragmentlab.qualification.comparing.expectations import Declared, load_expectations
-from fragmentlab.qualification.comparing.verdict import KINDS, Verdict, verdict_of
+from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
 from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED, move_of, place_of, summary
 from fragmentlab.qualification.note_facts import null_sentence
 from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs
@@ -29,8 +30,6 @@ from fragmentlab.reports.show.tables import Badge, Table
 
 LISTED_FLIPS = 40
 """Flips shown on the page; ``fragmentlab compare --junit`` writes all."""
-_TALLY_COLUMNS = ["by", "group", "streams", "base_accepted", "target_accepted", "lost", "gained", "p"]
-_FLIP_COLUMNS = list(Flip.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -59,18 +58,17 @@ class Qualification:
         Columns: batch, stream, evidence, provider, the states ``base`` and ``target``, the ``kind`` of flip,
         what a vector expected, event and fragment of the refusal, and whether the flip was ``declared``.
         """
-        rows = [asdict(flip) | {"declared": declared} for flip, declared in self._flips]
-        frame = pd.DataFrame(rows, columns=[*_FLIP_COLUMNS, "declared"])
+        flips = self._flips.assign(declared=~self._flips.fails)[[*MOVE_COLUMNS, "declared"]]
         closed = {"evidence": pd.CategoricalDtype(EVIDENCE), "kind": pd.CategoricalDtype(KINDS)}
-        return frame.astype(closed | {"event": "Int64", "fragment": "Int64", "declared": "bool"})
+        places = {"event": "Int64", "fragment": "Int64"}
+        return flips.astype(closed | places | dict.fromkeys(("against_vector", "standing"), "bool"))
 
     def tallies_df(self) -> pd.DataFrame:
         """One row per evidence, provider and category: acceptance in base and target, and the exact paired
         test."""
         compared = self.judged.comparison
         groupings = ("evidence", "provider", "category")
-        rows = [asdict(tally) | {"by": by} for by in groupings for tally in compared.tallies(by)]
-        return pd.DataFrame(rows, columns=_TALLY_COLUMNS)
+        return pd.concat([compared.tallies(by).assign(by=by) for by in groupings], ignore_index=True)
 
     def verdict(self) -> Callout:
         """The verdict and why, first on the page."""
@@ -106,7 +104,7 @@ class Qualification:
         rows = self._results.query("evidence == @kind")
         runs = rows.run.unique()
         if not len(runs):
-            return Parts(Callout("plain", null_sentence(kind, 0, 0, 0, 0)))
+            return Parts(Callout("plain", null_sentence(kind, rows)))
         counts = pd.crosstab(rows.category.astype(str), rows.run).reindex(columns=runs, fill_value=0)
         counts = counts.loc[counts.sum(axis=1).sort_values(ascending=False, kind="stable").index]
         counts.columns = counts.columns.map(self._titles)
@@ -136,7 +134,7 @@ class Qualification:
 
     def moves(self) -> Table:
         """How many streams moved from which state to which."""
-        moved = self.flips_df().query("not standing").groupby(["base", "target"]).size()
+        moved = self.flips_df().query("not standing and base != 'added'").groupby(["base", "target"]).size()
         told = moved.sort_values(ascending=False, kind="stable").rename("streams").reset_index()
         return Table("Moves between base and target", told, "base as from, target as to, streams")
 
@@ -153,8 +151,8 @@ class Qualification:
         left = len(self._flips) - LISTED_FLIPS
         rows = [
             [place_of(flip), flip.evidence, move_of(flip), flip.kind,
-             Badge("declared", "ok") if declared else Badge("fails", "bad"), _how_to_look(flip)]
-            for flip, declared in self._flips[:LISTED_FLIPS]
+             Badge("fails", "bad") if flip.fails else Badge("declared", "ok"), _how_to_look(flip)]
+            for flip in self._flips[:LISTED_FLIPS].itertuples()
         ]  # fmt: skip
         columns = ["stream", "evidence", "move", "kind", "judged", "look at it with"]
         note = f"{left} more; `fragmentlab compare --junit` writes all." if left > 0 else ""
@@ -198,18 +196,14 @@ class Qualification:
         return {run.id: run.title for run in self.runs}
 
     @cached_property
-    def _flips(self) -> list[tuple[Flip, bool]]:
-        declared = [each.flip for each in self.judged.judged if each.declaration]
-        return [(flip, False) for flip in self.judged.undeclared] + [(flip, True) for flip in declared]
+    def _flips(self) -> pd.DataFrame:
+        return self.judged.moves[self.judged.moves.kind.isin(KINDS)]
 
     def _chosen(self, frame: pd.DataFrame) -> pd.DataFrame:
         return frame[frame.batch.isin(self.batches)] if self.batches else frame
 
     def _nulls(self, run: str, kind: str) -> str:
-        rows = self._results.query("run == @run and evidence == @kind")
-        met = rows[rows.null_continuations.fillna(0) > 0]
-        accepted = int((met.outcome == "accepted").sum())
-        return null_sentence(kind, len(rows), int(met.null_continuations.sum()), len(met), accepted)
+        return null_sentence(kind, self._results.query("run == @run and evidence == @kind"))
 
 
 def open_qualification(p: SimpleNamespace) -> Qualification:
@@ -241,6 +235,6 @@ def _whose(base: Run, target: Run) -> list[str]:
     return ["The base is the kit's assembler, not an earlier revision of the target."] if kit[0] else []
 
 
-def _how_to_look(flip: Flip) -> str:
+def _how_to_look(flip: Any) -> str:
     batch = f"-p batch={flip.batch} " if not flip.batch.startswith("vectors/") else ""
     return for_terminal(f"fragmentlab report --only 01 {batch}-p stream={flip.stream}")

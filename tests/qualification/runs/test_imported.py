@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from fragmentlab.errors import InputError
@@ -136,10 +137,10 @@ def test_the_note_leaves_unknown_causes_unknown(tmp_path: Path, recorded: Path) 
 def test_every_claim_of_a_note_names_rows(recorded: Path) -> None:
     """Each sentence on what was shown names its run, and those on streams name stream and fragment."""
     note = make_note("second", list_runs(recorded))
-    shown = [sentence for section in note.sections[1:2] for sentence in section.sentences]
+    shown = note.sections["What controlled regressions showed"]
     assert all(sentence.cited for sentence in shown)
     assert any(" / fragment " in row for sentence in shown for row in sentence.cited)
-    assert "It is a reconstruction, not history." in note.sections[0].sentences[0].text
+    assert "It is a reconstruction, not history." in note.sections["What was tested"][0].text
 
 
 def test_a_note_takes_no_failed_subject_for_one_that_refuses(tmp_path: Path, identity: Path) -> None:
@@ -157,7 +158,7 @@ def test_a_note_takes_no_failed_subject_for_one_that_refuses(tmp_path: Path, ide
         f"(failed:subject.crashed {len(runs[0].results)}): they show nothing of what it refuses or accepts."
         in text
     )
-    assert "made wrong on purpose" in make_note("wrong", runs).sections[0].sentences[0].text
+    assert "made wrong on purpose" in make_note("wrong", runs).sections["What was tested"][0].text
 
 
 def test_a_note_is_one_page_without_script(recorded: Path) -> None:
@@ -175,8 +176,12 @@ def test_a_note_of_nothing_is_refused(recorded: Path) -> None:
 
 def test_zero_null_continuations_prove_nothing() -> None:
     """A run that met none says so in words that nobody can read as proof."""
-    assert "no proof" in null_sentence("live", 40, 0, 0, 0)
-    assert null_sentence("live", 40, 3, 2, 2).startswith("3 null continuations were met in 2 of 40 streams")
+    rows = pd.DataFrame({"outcome": "accepted", "null_continuations": [0] * 40})
+    assert "no proof" in null_sentence("live", rows)
+    rows.loc[:1, "null_continuations"] = [1, 2]
+    told = null_sentence("live", rows)
+    assert told.startswith("3 null continuations were met in 2 of 40 streams")
+    assert told.endswith("2 of those 2 were accepted.")
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])

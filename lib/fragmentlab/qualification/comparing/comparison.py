@@ -2,101 +2,64 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+
+import pandas as pd
+import pyarrow.compute as pc
 
 from fragmentlab.errors import InputError
-from fragmentlab.qualification.runs.rows import Row
 from fragmentlab.qualification.runs.run_files import Run
 
 LOST_PROTECTION = "lost protection"
 LOST_COMPATIBILITY = "lost compatibility"
 DRIFT = "drift"
+KINDS = (LOST_PROTECTION, LOST_COMPATIBILITY, DRIFT)
+"""Kinds of flips from the worst."""
+ABSENT = ("removed", "changed")
+"""Kinds of moves that cannot be judged: a stream that the target lacks, or has with other bytes or tools."""
 OTHER_CALLS = "accepted:other_calls"
 """The state of a stream that was accepted with other calls than it carries."""
-_COLUMNS = (
-    "stream", "batch", "evidence", "provider", "body_sha256", "conditions_sha256", "outcome", "category",
-    "calls_match", "null_continuations", "expected_outcome", "expected_category", "as_expected",
+MOVE_COLUMNS = (
+    "batch", "stream", "evidence", "provider", "base", "target", "kind", "expected", "against_vector",
+    "standing", "event", "fragment",
 )  # fmt: skip
-_HASHES = ("body_sha256", "conditions_sha256")
-_PLACE = ("batch", "stream", "fault", "event", "fragment")
-
-Key = tuple[str, str]
-"""(batch, stream)."""
-
-
-@dataclass(frozen=True)
-class Flip:
-    """One stream whose state moved; states are ``accepted``, ``accepted:other_calls``, ``rejected:CATEGORY``,
-    ``no_calls`` and ``failed:subject.REASON``.
-
-    ``standing`` marks a vector whose expected rejection was accepted in both runs; ``base`` is None for an
-    added one. ``event`` and ``fragment`` say where the run that refused it did so.
-    """
-
-    batch: str
-    stream: str
-    evidence: str
-    provider: str | None
-    base: str | None
-    target: str
-    kind: str
-    expected: str | None = None
-    against_vector: bool = False
-    standing: bool = False
-    event: int | None = None
-    fragment: int | None = None
-
-    @property
-    def categories(self) -> frozenset[str]:
-        """The categories on either side."""
-        return frozenset(filter(None, (category_of(self.base), category_of(self.target))))
-
-    @property
-    def repairs(self) -> bool:
-        """Whether it moved to what the vector expects."""
-        return self.expected is not None and self.target == self.expected
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Acceptance of the compared streams of one group; ``p`` is McNemar's exact test of lost and gained."""
-
-    group: str
-    streams: int
-    base_accepted: int
-    target_accepted: int
-    lost: int
-    gained: int
-    p: float
+_KEY = ["batch", "stream"]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two runs share and how it moved; ``rows`` pairs the two rows of each compared stream."""
+    """What two runs share and how it moved.
+
+    States are ``accepted``, ``accepted:other_calls``, ``rejected:CATEGORY``, ``no_calls`` and
+    ``failed:subject.REASON``. ``compared`` has one row per compared stream: batch, stream, the states
+    ``base`` and ``target``, and the base's evidence, provider and category.
+
+    ``moves`` has MOVE_COLUMNS and one row per flip, then one per removed and changed stream (from
+    ``recorded``); ``base`` is ``added`` where there is nothing to compare with. ``against_vector`` marks a
+    rejection that a vector expects and the target accepted, ``standing`` one where the base did so too.
+    ``event`` and ``fragment`` say where the run that refused did so.
+    """
 
     base: Run
     target: Run
-    rows: Mapping[Key, tuple[Row, Row]]
-    flips: Sequence[Flip]
-    added: Sequence[Key]
-    removed: Sequence[Key]
-    changed: Sequence[Key]
+    compared: pd.DataFrame
+    moves: pd.DataFrame
+    added: Sequence[tuple[str, str]]
     changed_sources: Sequence[str]
 
-    @cached_property
-    def moves(self) -> Counter[tuple[str, str]]:
-        """(state in base, state in target) -> how many streams moved so."""
-        return Counter((flip.base, flip.target) for flip in self.flips if flip.base and not flip.standing)
+    def tallies(self, by: str) -> pd.DataFrame:
+        """Acceptance of the compared streams by ``evidence``, ``provider`` or the base's ``category``.
 
-    def tallies(self, by: str) -> list[Tally]:
-        """Acceptance by ``evidence``, ``provider`` or the base's ``category``; "all" for everything."""
-        groups: dict[str, list[tuple[Row, Row]]] = {}
-        for base, target in self.rows.values():
-            groups.setdefault("all" if by == "all" else base[by] or "none", []).append((base, target))
-        return [_tally(name, pairs) for name, pairs in sorted(groups.items())]
+        One row per ``group``: streams, base_accepted, target_accepted, lost, gained, and ``p`` of McNemar's
+        exact test of these two. ``all`` gives one row for everything.
+        """
+        groups = "all" if by == "all" else self.compared[by].fillna("none")
+        base, target = (self.compared[side].map(_outcome) == "accepted" for side in ("base", "target"))
+        counts = {"streams": 1, "base_accepted": base, "target_accepted": target}
+        moved = {"lost": base & ~target, "gained": target & ~base}
+        table = self.compared[[]].assign(group=groups, **counts, **moved).groupby("group").sum().reset_index()
+        return table.assign(p=list(map(paired_p, table.lost, table.gained)))
 
 
 def compare_runs(base: Run, target: Run, batches: Sequence[str] = ()) -> Comparison:
@@ -105,81 +68,100 @@ def compare_runs(base: Run, target: Run, batches: Sequence[str] = ()) -> Compari
     Raises InputError for a batch that neither run has, and where nothing is common.
     """
     before, after = _rows(base, batches), _rows(target, batches)
-    named = {key[0] for key in (*before, *after)}
-    if missing := set(batches) - named:
+    streams = after.index.union(before.index, sort=False)
+    if missing := set(batches) - set(streams.get_level_values("batch")):
         raise InputError(
             f"{len(missing)} of the named batches are in neither run; see `fragmentlab runs list`"
         )
-    common = before.keys() & after.keys()
-    same = {key for key in common if all(before[key][name] == after[key][name] for name in _HASHES)}
-    if not same:
+    before, after = before.reindex(streams), after.reindex(streams)
+    common = before.state.notna() & after.state.notna()
+    same = common & (before.content == after.content)
+    if not same.any():
         raise InputError("the two runs have no stream in common, so there is nothing to judge")
-    rows = {key: (before[key], after[key]) for key in before if key in same}
+    compared = before.assign(base=before.state, target=after.state)[same]
     return Comparison(
         base,
         target,
-        rows,
-        list(_flips(rows, after, base, target)),
-        added=[key for key in after if key not in common],
-        removed=[key for key in before if key not in common],
-        changed=[key for key in before if key in common - same],
-        changed_sources=_changed_sources(base, target),
+        compared[["evidence", "provider", "category", "base", "target"]].reset_index(),
+        pd.concat(
+            [
+                _flips(before.where(same), after[after.state.notna()]),
+                _absent("removed", before[after.state.isna()]),
+                _absent("changed", before[common & ~same]),
+            ],
+            ignore_index=True,
+        ),
+        list(streams[before.state.isna()]),
+        _changed_sources(base, target),
     )
 
 
-def state_of(row: Row) -> str:
-    """A result row's state, as flips name it."""
-    outcome = row["outcome"]
-    if outcome == "accepted" and row["calls_match"] is False:
-        return OTHER_CALLS
-    return f"{outcome}:{row['category']}" if row["category"] else outcome
+def states(rows: pd.DataFrame) -> pd.Series:
+    """The state of each result row."""
+    other = (rows.outcome == "accepted") & (rows.calls_match == False)  # noqa: E712 - it may be missing
+    return _joined(rows.outcome, rows.category).mask(other, OTHER_CALLS)
 
 
-def category_of(state: str | None) -> str | None:
+def category_of(state: str) -> str | None:
     """The category of a rejected or failed state."""
-    outcome, _, rest = (state or "").partition(":")
-    return rest if outcome in ("rejected", "failed") else None
+    return state.partition(":")[2] if _outcome(state) in ("rejected", "failed") else None
 
 
-def _rows(run: Run, batches: Sequence[str]) -> dict[Key, Row]:
-    rows = run.results.select(list(_COLUMNS)).to_pylist()
-    wanted = set(batches)
-    return {(row["batch"], row["stream"]): row for row in rows if not wanted or row["batch"] in wanted}
+def _rows(run: Run, batches: Sequence[str]) -> pd.DataFrame:
+    """One row per stream: its state, where it was refused, and ``content``, by which it is matched."""
+    results = run.results.to_pandas().set_index(_KEY)
+    first = run.diagnostics.filter(pc.field("fault") == 1).select([*_KEY, "event", "fragment"])
+    places = first.to_pandas(types_mapper={"int64": pd.Int64Dtype()}.get).set_index(_KEY)
+    rows = results[["evidence", "provider", "category"]].assign(
+        state=states(results),
+        expected=_joined(results.expected_outcome, results.expected_category),
+        content=results.body_sha256 + results.conditions_sha256.fillna(""),
+    )
+    rows = rows.join(places)
+    return rows[rows.index.get_level_values("batch").isin(batches)] if batches else rows
 
 
-def _flips(
-    rows: Mapping[Key, tuple[Row, Row]], judged: Mapping[Key, Row], base: Run, target: Run
-) -> Iterator[Flip]:
-    places = {run.id: _places(run) for run in (base, target)}
-    for key, row in judged.items():
-        before = state_of(rows[key][0]) if key in rows else None
-        after, against = state_of(row), _against_vector(row)
-        if not against and before in (None, after):
-            continue
-        refusing = target if after.startswith("rejected") else base
-        event, fragment = places[refusing.id].get(key, (None, None)) if before else (None, None)
-        yield Flip(
-            row["batch"],
-            row["stream"],
-            row["evidence"],
-            row["provider"],
-            before,
-            after,
-            LOST_PROTECTION if against else _kind(before or "", after),
-            ":".join(filter(None, (row["expected_outcome"], row["expected_category"]))) or None,
-            against,
-            standing=before == after,
-            event=event,
-            fragment=fragment,
-        )
+def _flips(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    before = before.reindex(after.index)
+    flips = after.assign(
+        base=before.state.fillna("added"),
+        target=after.state,
+        against_vector=after.expected.str.startswith("rejected") & (after.state.map(_outcome) == "accepted"),
+        standing=before.state == after.state,
+    )
+    elsewhere = before.state.isna() | ~after.state.str.startswith("rejected")
+    for place in ("event", "fragment"):
+        flips[place] = after[place].where(~elsewhere, before[place])
+    moved = flips.against_vector | (before.state.notna() & ~flips.standing)
+    flips = flips[moved].reset_index()
+    kinds = [
+        LOST_PROTECTION if against else _kind(base, target)
+        for base, target, against in zip(flips.base, flips.target, flips.against_vector, strict=True)
+    ]
+    return _moves(flips.assign(kind=kinds))
 
 
-def _against_vector(row: Row) -> bool:
-    return row["expected_outcome"] == "rejected" and row["outcome"] == "accepted"
+def _absent(kind: str, rows: pd.DataFrame) -> pd.DataFrame:
+    nothing = {"base": "recorded", "target": kind, "kind": kind, "against_vector": False, "standing": False}
+    return _moves(rows.assign(**nothing, expected=None, event=None, fragment=None).reset_index())
+
+
+def _moves(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the columns of moves, as plain values that are None where nothing is known."""
+    rows = rows[list(MOVE_COLUMNS)].astype(object)
+    return rows.where(rows.notna(), None)
+
+
+def _joined(first: pd.Series, rest: pd.Series) -> pd.Series:
+    return first.where(rest.isna(), first + ":" + rest)
+
+
+def _outcome(state: str) -> str:
+    return state.partition(":")[0]
 
 
 def _kind(base: str, target: str) -> str:
-    before, after = base.partition(":")[0], target.partition(":")[0]
+    before, after = _outcome(base), _outcome(target)
     if after == "accepted" and (before in ("rejected", "no_calls") or target == OTHER_CALLS):
         return LOST_PROTECTION
     if before == "accepted" and after != "accepted":
@@ -189,30 +171,10 @@ def _kind(base: str, target: str) -> str:
     return DRIFT
 
 
-def _places(run: Run) -> dict[Key, tuple[int | None, int | None]]:
-    rows = run.diagnostics.select(list(_PLACE)).to_pylist()
-    return {(r["batch"], r["stream"]): (r["event"], r["fragment"]) for r in rows if r["fault"] == 1}
-
-
 def _changed_sources(base: Run, target: Run) -> list[str]:
     before = {source["name"]: source["sha256"] for source in base.header["sources"]}
     after = {source["name"]: source["sha256"] for source in target.header["sources"]}
     return sorted(name for name in before.keys() & after.keys() if before[name] != after[name])
-
-
-def _tally(group: str, pairs: Iterable[tuple[Row, Row]]) -> Tally:
-    accepted = [(base["outcome"] == "accepted", target["outcome"] == "accepted") for base, target in pairs]
-    counts = Counter(accepted)
-    lost, gained = counts[True, False], counts[False, True]
-    return Tally(
-        group,
-        len(accepted),
-        counts[True, True] + lost,
-        counts[True, True] + gained,
-        lost,
-        gained,
-        paired_p(lost, gained),
-    )
 
 
 def paired_p(lost: int, gained: int) -> float:

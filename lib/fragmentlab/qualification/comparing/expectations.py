@@ -16,13 +16,14 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import pandas as pd
 from msgspec import Meta
 
 from fragmentlab.files import read_bytes
 from fragmentlab.formats import StrictStruct, decode
-from fragmentlab.qualification.comparing.comparison import Comparison, Flip, Key
+from fragmentlab.qualification.comparing.comparison import ABSENT, category_of
 
 DEFAULT_FILE = "expectations.json"
 _STATE = re.compile(
@@ -57,7 +58,7 @@ class Declaration(StrictStruct, frozen=True, rename={"before": "from", "after": 
             raise ValueError("a declaration needs exactly one of stream, category and batch")
         if not (self.reason.strip() and self.reviewer.strip()):
             raise ValueError("reason and reviewer must be filled in")
-        if self.before == "recorded" and self.after in ("removed", "changed") and self.category is None:
+        if self.before == "recorded" and self.after in ABSENT and self.category is None:
             return
         known = (_STATE.fullmatch(self.before) or self.before == "added") and _STATE.fullmatch(self.after)
         if self.batch is not None or not known:
@@ -66,17 +67,14 @@ class Declaration(StrictStruct, frozen=True, rename={"before": "from", "after": 
                 "or, for a stream or batch, recorded and removed or changed"
             )
 
-    def covers(self, flip: Flip) -> bool:
-        """Whether it declares this flip."""
-        if not (_fits(self.before, flip.base or "added") and _fits(self.after, flip.target)):
+    def covers(self, move: Any) -> bool:
+        """Whether it declares this move, a row of ``Comparison.moves``."""
+        if not (_fits(self.before, move.base) and _fits(self.after, move.target)):
             return False
-        if self.stream is not None:
-            return flip.stream == self.stream
-        return self.category in flip.categories and not flip.against_vector
-
-    def covers_absence(self, key: Key, after: str) -> bool:
-        """Whether it declares a stream ``removed`` or ``changed``."""
-        return self.after == after and (key[0] == self.batch or key[1] == self.stream)
+        if self.category is not None:
+            moved = (category_of(move.base), category_of(move.target))
+            return self.category in moved and not move.against_vector
+        return move.batch == self.batch or move.stream == self.stream
 
     @property
     def text(self) -> str:
@@ -109,16 +107,14 @@ def load_expectations(path: Path) -> Declared:
     return Declared(decode(data, Expectations, str(path)).declarations, hashlib.sha256(data).hexdigest())
 
 
-def proposal(comparison: Comparison, flips: list[Flip]) -> str:
-    """Return an expectations file for these flips and absences, reason and reviewer left to be filled in."""
-    moves = [{"stream": f.stream, "from": f.base or "added", "to": f.target} for f in flips]
-    for word, keys in (("removed", comparison.removed), ("changed", comparison.changed)):
-        moves += [{"stream": key[1], "from": "recorded", "to": word} for key in keys]
-    declarations = [{**move, "reason": "", "reviewer": ""} for move in moves]
-    return (
-        json.dumps({"schema": Expectations.__struct_config__.tag, "declarations": declarations}, indent=1)
-        + "\n"
-    )
+def proposal(moves: pd.DataFrame) -> str:
+    """Return an expectations file for these moves, reason and reviewer left to be filled in."""
+    declarations = [
+        {"stream": move.stream, "from": move.base, "to": move.target, "reason": "", "reviewer": ""}
+        for move in moves.itertuples()
+    ]
+    document = {"schema": Expectations.__struct_config__.tag, "declarations": declarations}
+    return json.dumps(document, indent=1) + "\n"
 
 
 def _fits(declared: str, state: str) -> bool:

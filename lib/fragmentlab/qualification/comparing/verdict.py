@@ -10,76 +10,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fragmentlab.qualification.comparing.comparison import (
-    DRIFT,
-    LOST_COMPATIBILITY,
-    LOST_PROTECTION,
-    Comparison,
-    Flip,
-    Key,
-)
+import pandas as pd
+
+from fragmentlab.qualification.comparing.comparison import ABSENT, DRIFT, KINDS, LOST_PROTECTION, Comparison
 from fragmentlab.qualification.comparing.expectations import Declaration, Declared
 from fragmentlab.subjects.interface import FAILED
 
 PASS = "pass"
 BROKEN = "broken"
-KINDS = (LOST_PROTECTION, LOST_COMPATIBILITY, DRIFT)
-"""Kinds of flips from the worst; a verdict is the worst that was not declared."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A flip and the declaration that covers it, if any."""
-
-    flip: Flip
-    declaration: Declaration | None
-
-
-@dataclass(frozen=True)
-class Absent:
-    """A stream that is ``removed`` or ``changed`` in the target, and what declares it, if anything."""
-
-    key: Key
-    what: str
-    declaration: Declaration | None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A comparison held against declarations. ``stale`` are declarations of what no longer occurs."""
+    """A comparison held against declarations; ``stale`` are those of what no longer occurs.
+
+    ``moves`` are the comparison's with the ``declaration`` that covers each, if any, and whether it
+    ``fails``: those first, of them the worst kind, of a kind what moved, then what a vector speaks against.
+    """
 
     comparison: Comparison
     declared: Declared
-    judged: Sequence[Judged]
-    absent: Sequence[Absent]
+    moves: pd.DataFrame
     stale: Sequence[Declaration]
 
     @cached_property
-    def undeclared(self) -> list[Flip]:
-        """Flips that fail: the worst kind first, of a kind what moved, then what a vector speaks against."""
-        flips = [judged.flip for judged in self.judged if judged.declaration is None]
-        return sorted(
-            flips, key=lambda flip: (KINDS.index(flip.kind), flip.standing, not flip.against_vector)
-        )
-
-    @cached_property
-    def undeclared_absent(self) -> list[Absent]:
-        return [absent for absent in self.absent if absent.declaration is None]
+    def undeclared(self) -> pd.DataFrame:
+        """Moves that fail."""
+        return self.moves[self.moves.fails]
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Kind -> how many undeclared flips."""
-        return Counter(flip.kind for flip in self.undeclared)
+        """Kind -> how many undeclared moves."""
+        return Counter(self.undeclared.kind)
 
     @cached_property
     def silent(self) -> list[str]:
         """Which of the two runs gave no outcome for any compared stream: such a run shows nothing."""
-        pairs = self.comparison.rows.values()
-        return [
-            role
-            for side, role in enumerate(("base", "target"))
-            if all(pair[side]["outcome"] == FAILED for pair in pairs)
-        ]
+        compared = self.comparison.compared
+        return [role for role in ("base", "target") if compared[role].str.startswith(FAILED).all()]
 
     @property
     def kind(self) -> str:
@@ -89,9 +57,8 @@ class Verdict:
         """
         if self.silent and not self.counts[LOST_PROTECTION]:
             return BROKEN
-        if self.undeclared:
-            return self.undeclared[0].kind
-        return DRIFT if self.undeclared_absent or self.stale else PASS
+        worst = next((kind for kind in KINDS if self.counts[kind]), None)
+        return worst or (DRIFT if self.counts or self.stale else PASS)
 
     @property
     def is_regression(self) -> bool:
@@ -99,20 +66,25 @@ class Verdict:
 
     def reasons(self) -> list[str]:
         """Why the verdict is what it is, a sentence each."""
-        standing = sum(flip.standing for flip in self.undeclared)
-        repaired = sum(flip.repairs for flip in self.undeclared)
-        declared = sum(judged.declaration is not None for judged in self.judged)
-        absent = Counter((absent.what, absent.declaration is None) for absent in self.absent)
+        failing = self.undeclared
+        declared = Counter(self.moves.kind) - self.counts
         changed, added = self.comparison.changed_sources, len(self.comparison.added)
         counted = [
             *((self.counts[kind], f"{kind}: {{}}") for kind in KINDS),
-            (standing, "{} of these did not move: a vector expects a rejection, both accepted it"),
-            (repaired, "{} of these moved to what the vector expects: if that is a repair, declare it"),
-            *(
-                (count, f"{{}} {what} {'without a declaration' if fails else 'as declared'}")
-                for (what, fails), count in sorted(absent.items())
+            (
+                sum(failing.standing),
+                "{} of these did not move: a vector expects a rejection, both accepted it",
             ),
-            (declared, "{} flipped as declared"),
+            (
+                sum(failing.target == failing.expected),
+                "{} of these moved to what the vector expects: if that is a repair, declare it",
+            ),
+            *(
+                (counts[kind], f"{{}} {kind} {how}")
+                for kind in sorted(ABSENT)
+                for counts, how in ((declared, "as declared"), (self.counts, "without a declaration"))
+            ),
+            (sum(declared[kind] for kind in KINDS), "{} flipped as declared"),
             (added, "{} added, not judged against the base"),
         ]
         return [
@@ -124,23 +96,20 @@ class Verdict:
 
 
 def verdict_of(comparison: Comparison, declared: Declared = Declared()) -> Verdict:  # noqa: B008 - frozen
-    """Hold a comparison against the declared flips; each declaration must cover something."""
+    """Hold a comparison against the declared moves; each declaration must cover something."""
+    rows = list(comparison.moves.itertuples())
     declarations = declared.declarations
-    judged = [
-        Judged(flip, next((d for d in declarations if d.covers(flip)), None)) for flip in comparison.flips
-    ]
-    absent = [
-        Absent(key, what, next((d for d in declarations if d.covers_absence(key, what)), None))
-        for what, keys in (("removed", comparison.removed), ("changed", comparison.changed))
-        for key in keys
-    ]
-    stale = [
-        d
-        for d in declarations
-        if not any(d.covers(flip) for flip in comparison.flips)
-        and not any(d.covers_absence(a.key, a.what) for a in absent)
-    ]
-    return Verdict(comparison, declared, judged, absent, stale)
+    covering = [next((each for each in declarations if each.covers(row)), None) for row in rows]
+    stale = [each for each in declarations if not any(each.covers(row) for row in rows)]
+    moves = comparison.moves.assign(
+        declaration=pd.Series(covering, dtype=object),
+        fails=lambda moves: moves.declaration.isna(),
+        kind=pd.Categorical(comparison.moves.kind, [*KINDS, *ABSENT], ordered=True),
+    )
+    order = {"fails": False, "kind": True, "standing": True, "against_vector": False}
+    return Verdict(
+        comparison, declared, moves.sort_values(list(order), ascending=list(order.values())), stale
+    )
 
 
 def streams(count: int) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from fragmentlab.disclosure import for_markdown, for_terminal, for_xml
-from fragmentlab.qualification.comparing.comparison import Comparison, Flip, Tally, acceptance_interval
+from fragmentlab.qualification.comparing.comparison import ABSENT, Comparison, acceptance_interval
 from fragmentlab.qualification.comparing.expectations import Declaration
 from fragmentlab.qualification.comparing.verdict import Verdict, streams
 from fragmentlab.qualification.runs.run_files import Run
@@ -24,19 +25,17 @@ def subject_line(run: Run) -> str:
     return f"{run.title}: {run.subject['name']}{suffix}"
 
 
-def place_of(flip: Flip) -> str:
-    """Where a flip can be followed down to: stream, and fragment or event."""
-    ordinal = next(
-        (f" {name} {n}" for name, n in (("fragment", flip.fragment), ("event", flip.event)) if n), ""
-    )
-    return f"{flip.batch} {flip.stream}{ordinal}"
+def place_of(move: Any) -> str:
+    """Where a row of moves can be followed down to: stream, and fragment or event."""
+    ordinal = next((f" {name} {n}" for name in ("fragment", "event") if (n := getattr(move, name))), "")
+    return f"{move.batch} {move.stream}{ordinal}"
 
 
-def move_of(flip: Flip) -> str:
+def move_of(move: Any) -> str:
     """From where to where, and what a vector expects."""
-    before = "both runs" if flip.standing else flip.base or "added"
-    expects = f" (expected {flip.expected})" if flip.expected and flip.expected != flip.target else ""
-    return f"{before} -> {flip.target}{expects}"
+    before = "both runs" if move.standing else move.base
+    expects = f" (expected {move.expected})" if move.expected and move.expected != move.target else ""
+    return f"{before} -> {move.target}{expects}"
 
 
 def _evidence(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -49,9 +48,10 @@ def _evidence(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 def verdict_text(verdict: Verdict) -> str:
     """Lines for a terminal; at most LISTED of each kind."""
+    flips, absent = _flips_and_absent(verdict)
     lists = (
-        [f"{flip.kind}: {place_of(flip)}: {move_of(flip)}" for flip in verdict.undeclared],
-        [f"{absent.what}: {' '.join(absent.key)}" for absent in verdict.undeclared_absent],
+        [f"{move.kind}: {place_of(move)}: {move_of(move)}" for move in flips],
+        absent,
         [f"no longer occurs: {declaration.text}" for declaration in verdict.stale],
     )
     lines = [
@@ -69,7 +69,7 @@ def verdict_text(verdict: Verdict) -> str:
 
 def summary(comparison: Comparison) -> str:
     """Acceptance of the compared streams in one sentence, with the paired test."""
-    whole = comparison.tallies("all")[0]
+    whole = comparison.tallies("all").iloc[0]
     return (
         f"{streams(whole.streams)} compared: {whole.base_accepted} accepted in the base, "
         f"{whole.target_accepted} in the target; {whole.lost} lost, {whole.gained} gained "
@@ -80,20 +80,20 @@ def summary(comparison: Comparison) -> str:
 def verdict_markdown(verdict: Verdict) -> str:
     """A CI summary; every text is escaped."""
     comparison = verdict.comparison
-    moves = [(before, after, str(n)) for (before, after), n in comparison.moves.most_common()]
-    titles = ("streams", "base", "target", "lost", "gained", "p")
+    flips, absent = _flips_and_absent(verdict)
+    moved = Counter((m.base, m.target) for m in comparison.compared.itertuples() if m.base != m.target)
     lines = [
         f"## Qualification: {verdict.kind}",
         *(f"- {role}: {for_markdown(text)}" for role, text in _evidence(verdict)),
         f"- {for_markdown(summary(comparison))}",
         *(f"- {for_markdown(reason)}" for reason in verdict.reasons()),
-        *_table("Flips", ("kind", "batch", "stream", "evidence", "move"), _flip_rows(verdict.undeclared)),
-        *_table("Moves", ("from", "to", "streams"), moves),
+        *_table("Flips", ("kind", "batch", "stream", "evidence", "move"), map(_flip_cells, flips)),
+        *_table("Moves", ("from", "to", "streams"), [(*move, n) for move, n in moved.most_common()]),
     ]
+    titles = ("streams", "base", "target", "lost", "gained", "p")
     for by in ("evidence", "provider", "category"):
-        rows = _tally_rows(comparison.tallies(by))
-        lines += _table(f"Acceptance by {by}, where it moved", (by, *titles), rows)
-    absent = [f"{a.what}: {' '.join(a.key)}" for a in verdict.undeclared_absent]
+        tallies = comparison.tallies(by).query("lost > 0 or gained > 0").itertuples()
+        lines += _table(f"Acceptance by {by}, where it moved", (by, *titles), map(_tally_cells, tallies))
     lines += _list("Removed or changed", absent)
     lines += _list("Declared but no longer occurring", [d.text for d in verdict.stale])
     lines += _list("Added", [" ".join(key) for key in comparison.added])
@@ -102,16 +102,14 @@ def verdict_markdown(verdict: Verdict) -> str:
 
 def verdict_junit(verdict: Verdict) -> str:
     """JUnit XML: one suite per batch, one test case per flip, one for all streams that did not move."""
-    unmoved = Counter(batch for batch, _ in verdict.comparison.rows)
+    compared = verdict.comparison.compared
+    unmoved = Counter(compared.batch)
     cases: dict[str, list[tuple[str, str, Declaration | None]]] = {batch: [] for batch in unmoved}
-    for judged in verdict.judged:
-        flip = judged.flip
-        unmoved[flip.batch] -= flip.base is not None
-        failure = f"{flip.kind}: {move_of(flip)}"
-        cases.setdefault(flip.batch, []).append((place_of(flip), failure, judged.declaration))
-    for absent in verdict.absent:
-        failure = f"{absent.what}: not judged"
-        cases.setdefault(absent.key[0], []).append((" ".join(absent.key), failure, absent.declaration))
+    for move in verdict.moves.itertuples():
+        is_absent = move.kind in ABSENT
+        unmoved[move.batch] -= not is_absent and move.base != "added"
+        failure = f"{move.kind}: {'not judged' if is_absent else move_of(move)}"
+        cases.setdefault(move.batch, []).append((place_of(move), failure, move.declaration))
     for stale in verdict.stale:
         failure = "stale: declared, but no longer occurs"
         cases.setdefault("expectations", []).append((stale.text, failure, None))
@@ -121,7 +119,7 @@ def verdict_junit(verdict: Verdict) -> str:
         properties = ET.SubElement(suite, "properties")
         for role, text in (("verdict", verdict.kind), *_evidence(verdict)):
             ET.SubElement(properties, "property", name=role, value=for_xml(text))
-        if batch in unmoved:
+        if batch in set(compared.batch):
             _case(suite, f"{streams(unmoved[batch])} did not move")
         for name, failure, declaration in moved:
             _case(suite, name, failure, declaration)
@@ -140,34 +138,31 @@ def _case(suite: ET.Element, name: str, failure: str = "", declaration: Declarat
         ET.SubElement(case, "failure", type=failure.partition(":")[0], message=for_xml(failure))
 
 
-def _flip_rows(flips: Sequence[Flip]) -> list[tuple[str, ...]]:
-    return [
-        (f.kind, f.batch, place_of(f).removeprefix(f.batch).strip(), f.evidence, move_of(f)) for f in flips
-    ]
+def _flips_and_absent(verdict: Verdict) -> tuple[list[Any], list[str]]:
+    """The undeclared flips, and a line for each stream that cannot be judged."""
+    moves = list(verdict.undeclared.itertuples())
+    absent = [f"{move.kind}: {place_of(move)}" for move in moves if move.kind in ABSENT]
+    return [move for move in moves if move.kind not in ABSENT], absent
 
 
-def _tally_rows(tallies: Sequence[Tally]) -> list[tuple[str, ...]]:
-    return [
-        (
-            t.group,
-            str(t.streams),
-            _accepted(t.base_accepted, t.streams),
-            _accepted(t.target_accepted, t.streams),
-            str(t.lost),
-            str(t.gained),
-            f"{t.p:.2g}",
-        )
-        for t in tallies
-        if t.lost or t.gained
-    ]
+def _flip_cells(flip: Any) -> tuple[str, ...]:
+    place = place_of(flip).removeprefix(flip.batch).strip()
+    return flip.kind, flip.batch, place, flip.evidence, move_of(flip)
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    if rows:
+def _tally_cells(tally: Any) -> tuple[object, ...]:
+    shares = (_accepted(n, tally.streams) for n in (tally.base_accepted, tally.target_accepted))
+    return tally.group, tally.streams, *shares, tally.lost, tally.gained, f"{tally.p:.2g}"
+
+
+def _table(title: str, columns: Sequence[str], cells: Iterable[Sequence[object]]) -> Iterator[str]:
+    if rows := list(cells):
         yield f"\n### {title}\n"
         yield "| " + " | ".join(columns) + " |"
         yield "|" + " --- |" * len(columns)
-        yield from ("| " + " | ".join(map(for_markdown, row)) + " |" for row in rows[:LISTED])
+        yield from (
+            "| " + " | ".join(for_markdown(str(cell)) for cell in row) + " |" for row in rows[:LISTED]
+        )
         if len(rows) > LISTED:
             yield f"\n{len(rows) - LISTED} more are not listed here; the JUnit file has every flip."
 
