@@ -105,8 +105,6 @@ def test_a_closed_guard_leaves_no_file_and_no_watchdog(
     guard = Guard()
     other = {**os.environ, TOKEN: f"{guard.path}-other"}
     with subprocess.Popen(["sleep", "600"], env=other) as bystander:
-        guard.hold(bystander.pid)
-        guard.hold(None)
         guard.close()
         assert bystander.poll() is None
         bystander.kill()

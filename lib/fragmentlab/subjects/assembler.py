@@ -26,59 +26,48 @@ class AssemblerSubject:
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
         self._is_reference = SHIPPED[DEFAULT_RULES] == rules
-
-    @property
-    def description(self) -> Mapping[str, Any]:
-        return {
+        self.description: Mapping[str, Any] = {
             "kind": "assembler",
             "name": "fragmentlab.assembler",
             "version": __version__,
-            "rules": recorded_name(self._rules),
-            "rules_sha256": table_sha256(self._rules),
-            "executable": self._rules.executable,
+            "rules": recorded_name(rules),
+            "rules_sha256": table_sha256(rules),
+            "executable": rules.executable,
         }
 
     def observe(self, stream: Stream) -> Observation:
         started = time.perf_counter()
-        result = stream.assemble(self._rules, diagnose=True, limits=listing(stream.limits))
-        return _observation(result, started, result if self._is_reference else None)
+        result = self._result(stream, listing(stream.limits))
+        seconds = time.perf_counter() - started
+        reading = result if self._is_reference else None
+        calls = raw_calls(result)
+        return Observation(result.outcome, result.category, result.faults, calls, seconds, reading)
 
     def close(self) -> None:
         """Nothing runs."""
 
+    def _result(self, stream: Stream, limits: Limits) -> Result:
+        return stream.assemble(self._rules, diagnose=True, limits=limits)
 
-class CounterfactualSubject:
+
+class CounterfactualSubject(AssemblerSubject):
     """A counterfactual. It may carry state, so each stream is put to its ``assemble`` once and in order."""
 
     ordered = True
 
     def __init__(self, name: str, assemble: Callable[..., Result]) -> None:
-        self._name, self._assemble = name, assemble
-
-    @property
-    def description(self) -> Mapping[str, Any]:
-        return {
+        self._assemble, self._is_reference = assemble, False
+        self.description = {
             "kind": "counterfactual",
             "name": "fragmentlab.assembler, made wrong on purpose",
             "version": __version__,
-            "rules": self._name,
+            "rules": name,
             "executable": False,
         }
 
-    def observe(self, stream: Stream) -> Observation:
-        started = time.perf_counter()
-        result = self._assemble(
-            stream.body,
-            tools=stream.tools,
-            limits=listing(stream.limits),
-            framing=stream.framing,
-            end=stream.end,
-            diagnose=True,
-        )
-        return _observation(result, started)
-
-    def close(self) -> None:
-        """Nothing runs."""
+    def _result(self, stream: Stream, limits: Limits) -> Result:
+        conditions = {"tools": stream.tools, "framing": stream.framing, "end": stream.end}
+        return self._assemble(stream.body, limits=limits, diagnose=True, **conditions)
 
 
 def listing(limits: Limits) -> Limits:
@@ -93,8 +82,3 @@ def listing(limits: Limits) -> Limits:
 def raw_calls(result: Result) -> tuple[RawCall, ...]:
     """A result's calls as (id, name, arguments), by index."""
     return tuple((call.id, call.name, call.arguments) for call in result.calls)
-
-
-def _observation(result: Result, started: float, reading: Result | None = None) -> Observation:
-    seconds = time.perf_counter() - started
-    return Observation(result.outcome, result.category, result.faults, raw_calls(result), seconds, reading)

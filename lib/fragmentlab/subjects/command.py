@@ -63,26 +63,29 @@ class CommandSubject:
         self._guard: Guard | None = None
         self._child: Child | None = None
 
-    @property
-    def description(self) -> Mapping[str, Any]:
-        return {
+        self.description: Mapping[str, Any] = {
             "kind": "command",
             "name": "a command",
-            "mode": "long-lived" if self._long_lived else "one process a stream",
+            "mode": "long-lived" if long_lived else "one process a stream",
             "limits": asdict(self._bounds),
         }
 
     def observe(self, stream: Stream) -> Observation:
         started = time.perf_counter()
-        context = _context(stream)
+        context, data, stays = _context(stream), stream.body, False
+        if self._long_lived:
+            data = json.dumps({"length": len(data), **context}).encode() + b"\n" + data
         try:
-            if self._long_lived:
-                header = json.dumps({"length": len(stream.body), **context}).encode() + b"\n"
-                output = self._exchange(header + stream.body)
-            else:
-                output = self._once(stream.body, _environment(context))
+            if self._child is None:
+                self._child = self._start({} if self._long_lived else _environment(context))
+            output = self._child.answer(data, last=not self._long_lived)
+            stays = self._long_lived
         except Ended as ended:
             return failed(ended.category, time.perf_counter() - started)
+        finally:
+            # What a failed one would say next could belong to this stream; the next gets a new process.
+            if not stays:
+                self._end_child()
         return read_answer(output, time.perf_counter() - started, self._categories)
 
     def close(self) -> None:
@@ -92,27 +95,10 @@ class CommandSubject:
             self._guard.close()
             self._guard = None
 
-    def _once(self, body: bytes, environment: Mapping[str, str]) -> bytes:
-        self._child = self._start(environment)
-        try:
-            return self._child.answer(body, last=True)
-        finally:
-            self._end_child()
-
-    def _exchange(self, data: bytes) -> bytes:
-        if self._child is None:
-            self._child = self._start({})
-        try:
-            return self._child.answer(data, last=False)
-        except BaseException:
-            # What it would say next could belong to this stream; the next one gets a new process.
-            self._end_child()
-            raise
-
     def _start(self, environment: Mapping[str, str]) -> Child:
         try:
             self._guard = self._guard or Guard()
-            return Child(self._argv, environment, self._bounds, self._guard)
+            return Child(self._argv, environment, self._bounds, self._guard.path)
         except OSError as error:
             raise InputError(f"--exec: the command cannot be started: {reason(error)}") from None
 

@@ -28,7 +28,7 @@ _ROUNDS = 5
 
 
 class Guard:
-    """The lock and its watchdog. ``hold`` names the process group to end, ``close`` ends the watch."""
+    """The lock of the file at ``path``, and the watchdog that waits for it."""
 
     def __init__(self) -> None:
         self._file, made = tempfile.mkstemp(prefix=f".{_PREFIX}")
@@ -44,26 +44,23 @@ class Guard:
             start_new_session=True,
         )
 
-    def hold(self, group: int | None) -> None:
-        """Note the process group that is to end with this process: 0 where it is about to start, or none."""
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, b"" if group is None else b"%d" % group, 0)
-
     def close(self) -> None:
-        """Let the watchdog end what is held, if anything, and go."""
+        """Let the watchdog end what is left, if anything, and go."""
         os.close(self._file)
         self._watchdog.wait()
 
 
 def end_abandoned() -> int:
     """End what the subjects of killed runs left running; return how many processes that were."""
-    return sum(
-        _end_left(path) for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*") if not is_locked(path)
-    )
+    files = Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")
+    return sum(_end_left(path) for path in files if not is_locked(path))
 
 
 def kill_carriers(path: str, older: frozenset[int] = frozenset()) -> int:
-    """Kill every process that carries the token and is none of the ``older`` ones, until none is found."""
+    """Kill every process that carries the token and is none of the ``older`` ones, until none is found.
+
+    Its process group goes with it: some there may have dropped the token with the rest of its environment.
+    """
     killed = 0
     for _ in range(_ROUNDS):
         found = [pid for pid in psutil.pids() if pid not in older and _carries(pid, path)]
@@ -71,8 +68,7 @@ def kill_carriers(path: str, older: frozenset[int] = frozenset()) -> int:
             break
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                # What shares its group may have dropped the token with the rest of its environment.
-                (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signal.SIGKILL)
+                os.killpg(os.getpgid(pid), signal.SIGKILL)
                 killed += 1
     return killed
 
@@ -93,13 +89,7 @@ def _end_left(path: Path) -> int:
 def _watch(path: Path) -> None:
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        if held := file.read():
-            if group := int(held):
-                # Its leader was not reaped before this moment, so the number is still its own.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(group, signal.SIGKILL)
-            _end_left(path)
-        path.unlink(missing_ok=True)
+        _end_left(path)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import selectors
+import select
 import signal
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from typing import IO
 
 import psutil
 
-from fragmentlab.subjects.guard import TOKEN, Guard, kill_carriers
+from fragmentlab.subjects.guard import TOKEN, kill_carriers
 
 _READ = 1 << 16
 _POLL_SECONDS = 0.02
@@ -49,34 +49,30 @@ class Ended(Exception):
 
 
 class Child:
-    """A started process. Raises OSError where it cannot start."""
+    """A started process, which carries the token of a guard. Raises OSError where it cannot start."""
 
     def __init__(
-        self, argv: Sequence[str], environment: Mapping[str, str], bounds: Bounds, guard: Guard
+        self, argv: Sequence[str], environment: Mapping[str, str], bounds: Bounds, token: str
     ) -> None:
-        self._bounds, self._guard = bounds, guard
+        self._bounds, self._token = bounds, token
         self._older = frozenset(psutil.pids())
-        guard.hold(0)
         self._popen = subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            env={**os.environ, **environment, TOKEN: guard.path},
+            env={**os.environ, **environment, TOKEN: token},
             # A session of its own has no terminal to write to, and one signal reaches all of it.
             start_new_session=True,
         )
-        guard.hold(self._popen.pid)
         self._process = psutil.Process(self._popen.pid)
-        self._status: int | None = None
         self._peak_bytes = 0
         self._stderr_tail, self._stderr_bytes = b"", 0
         self._limit_resources()
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr
         self._stdin, self._stdout, self._stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
-        for pipe in (self._stdin, self._stdout, self._stderr):
-            os.set_blocking(pipe.fileno(), False)
+        os.set_blocking(self._stdin.fileno(), False)
 
     def answer(self, data: bytes, *, last: bool) -> bytes:
         """Send ``data`` and return the answer: all of the output up to the exit where it is the ``last``
@@ -84,44 +80,41 @@ class Child:
         unsent, output = memoryview(data), bytearray()
         started = time.monotonic()
         deadline, next_look = started + self._bounds.seconds, started + _LOOK_SECONDS
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._stdin, selectors.EVENT_WRITE)
-            for pipe in (self._stdout, self._stderr):
-                if not pipe.closed:
-                    selector.register(pipe, selectors.EVENT_READ)
-            while True:
-                # Exit is asked before reading: what an exited process wrote is then in the pipe already.
-                exited = self._has_exited()
-                wait = 0 if exited else _LAST_POLL_SECONDS if self._stdout.closed else _POLL_SECONDS
-                ready = {key.fileobj for key, _ in selector.select(wait)}
-                if self._stdin in ready:
-                    unsent = self._send(selector, unsent, last)
-                if self._stdout in ready:
-                    output += self._receive(selector, self._stdout)
-                if self._stderr in ready:
-                    self._note(self._receive(selector, self._stderr))
-                if len(output) > self._bounds.output_bytes:
-                    raise Ended("subject.flood")
-                if not last and not unsent and (end := output.find(b"\n")) >= 0:
-                    if len(output) > end + 1:
-                        raise Ended("subject.garbage")
-                    return bytes(output)
-                if exited and self._stdout not in ready:
-                    return self._ended(bytes(output), last)
-                now = time.monotonic()
-                if now > deadline:
-                    raise Ended("subject.timeout")
-                if now >= next_look:
-                    next_look = now + _LOOK_SECONDS
-                    self._look_at_memory()
+        while True:
+            if last and not unsent:
+                self._stdin.close()
+            # Exit is asked before reading: what an exited process wrote is then in the pipe already.
+            exited = self._has_exited()
+            wait = 0 if exited else _LAST_POLL_SECONDS if self._stdout.closed else _POLL_SECONDS
+            pipes = [pipe for pipe in (self._stdout, self._stderr) if not pipe.closed]
+            ready, writable, _ = select.select(pipes, [self._stdin] if unsent else [], [], wait)
+            if writable:
+                unsent = self._send(unsent)
+            if self._stdout in ready:
+                output += _receive(self._stdout)
+            if self._stderr in ready:
+                self._note(_receive(self._stderr))
+            if len(output) > self._bounds.output_bytes:
+                raise Ended("subject.flood")
+            if not last and not unsent and (end := output.find(b"\n")) >= 0:
+                if len(output) > end + 1:
+                    raise Ended("subject.garbage")
+                return bytes(output)
+            if exited and self._stdout not in ready:
+                return self._ended(bytes(output), last)
+            now = time.monotonic()
+            if now > deadline:
+                raise Ended("subject.timeout")
+            if now >= next_look:
+                next_look = now + _LOOK_SECONDS
+                self._look_at_memory()
 
     def kill(self) -> None:
         """End the child and everything that it started, and reap it."""
         self._reap()
-        kill_carriers(self._guard.path, self._older)
+        kill_carriers(self._token, self._older)
         for pipe in (self._stdin, self._stdout, self._stderr):
-            with contextlib.suppress(OSError):
-                pipe.close()
+            pipe.close()
 
     def _limit_resources(self) -> None:
         if sys.platform != "linux":
@@ -135,30 +128,17 @@ class Child:
     def _has_exited(self) -> bool:
         """Whether it ended, without reaping it: until then its number cannot become anyone else's."""
         try:
-            return self._status is not None or self._process.status() == psutil.STATUS_ZOMBIE
+            return self._popen.returncode is not None or self._process.status() == psutil.STATUS_ZOMBIE
         except psutil.Error:
             return True
 
-    def _send(self, selector: selectors.BaseSelector, unsent: memoryview, last: bool) -> memoryview:
+    def _send(self, unsent: memoryview) -> memoryview:
         try:
-            unsent = unsent[os.write(self._stdin.fileno(), unsent[:_READ]) :] if unsent else unsent
+            return unsent[os.write(self._stdin.fileno(), unsent[:_READ]) :]
         except BlockingIOError:
             return unsent
-        except BrokenPipeError:
-            # A subject may refuse before it has read everything.
-            unsent = unsent[:0]
-        if not unsent:
-            selector.unregister(self._stdin)
-            if last:
-                self._stdin.close()
-        return unsent
-
-    def _receive(self, selector: selectors.BaseSelector, pipe: IO[bytes]) -> bytes:
-        part = os.read(pipe.fileno(), _READ)
-        if not part:
-            selector.unregister(pipe)
-            pipe.close()
-        return part
+        except BrokenPipeError:  # a subject may refuse before it has read everything
+            return unsent[:0]
 
     def _note(self, part: bytes) -> None:
         self._stderr_bytes += len(part)
@@ -168,24 +148,24 @@ class Child:
 
     def _ended(self, output: bytes, last: bool) -> bytes:
         self._reap()
+        was_orderly = last and self._popen.returncode in (0, 1)
         if self._peak_bytes > self._bounds.memory_bytes:
             raise Ended("subject.memory")
-        if self._status in (0, 1) and output and last:
+        if was_orderly and output:
             return output
         # What a runtime says of its memory is looked at for this one fact and dropped.
         if any(phrase in self._stderr_tail for phrase in _OUT_OF_MEMORY):
             raise Ended("subject.memory")
-        raise Ended("subject.garbage" if self._status in (0, 1) and last else "subject.crashed")
+        raise Ended("subject.garbage" if was_orderly else "subject.crashed")
 
     def _reap(self) -> None:
         """Kill its session and take its exit status."""
-        if self._status is not None:
+        if self._popen.returncode is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._popen.pid, signal.SIGKILL)
-        self._guard.hold(None)
         _, status, usage = os.wait4(self._popen.pid, 0)
-        self._status = self._popen.returncode = os.waitstatus_to_exitcode(status)
+        self._popen.returncode = os.waitstatus_to_exitcode(status)
         # Between fork and exec a child counts as large as its parent: what does not pass that is no fact of
         # its own.
         if usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
@@ -200,3 +180,10 @@ class Child:
         self._peak_bytes = max(self._peak_bytes, used)
         if used > self._bounds.memory_bytes:
             raise Ended("subject.memory")
+
+
+def _receive(pipe: IO[bytes]) -> bytes:
+    part = os.read(pipe.fileno(), _READ)
+    if not part:
+        pipe.close()
+    return part
