@@ -29,8 +29,9 @@ class Exhausted(Unreadable):
 class Budget:
     """Bytes and values that one source may still take."""
 
-    def __init__(self) -> None:
-        self.bytes = MAX_BYTES
+    def __init__(self, size: int = MAX_BYTES) -> None:
+        """``size`` is that of the source, of which no more comes than a recording could hold."""
+        self.bytes = min(MAX_BYTES, max(4 * _FREE_BYTES, _MAX_RATIO * size)) + size
         self.values = MAX_VALUES
         self.noted: Counter[str] = Counter()
         """What was unusual about the source as a whole."""
@@ -39,7 +40,7 @@ class Budget:
         """Count bytes that were read or unpacked; raise Exhausted where they are too many."""
         self.bytes -= len(data)
         if self.bytes < 0:
-            raise Exhausted(f"unpacks to more than {MAX_BYTES >> 20} MiB; split it")
+            raise Exhausted("unpacks to more than a recording of its size could hold; unpack it and choose")
         return data
 
     def unpacked(self, size: int, packed: int) -> None:

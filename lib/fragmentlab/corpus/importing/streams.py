@@ -158,8 +158,9 @@ def _documents(path: Path) -> Iterator[tuple[Document, Budget]]:
             if line.strip():
                 yield Document(line, ".jsonl", f"line[{number}]"), Budget()
         return
-    budget = Budget()
-    yield Document(budget.take(content_of(path)), path.name), budget
+    content = content_of(path)
+    budget = Budget(len(content))
+    yield Document(budget.take(content), path.name), budget
 
 
 def _lone_object(document: Document, budget: Budget) -> Body | None:
@@ -250,8 +251,9 @@ def _account(source: Source, found: int, refused: list[Refusal], summary: Summar
     for what, count in soft.items():
         if what == "not streamed" or what not in REASONS:
             summary.left_out[NOT_STREAMED if what in REASONS else what] += count
-    for item in refused:
-        if item.is_fault and item.reason in QUIET and not source.named:
-            summary.left_out[QUIET[item.reason]] += 1
-        elif item.is_fault:
-            summary.faults.append((str(source.path), sentence(item.reason)))
+    for what, count in Counter(item.reason for item in refused if item.is_fault).items():
+        if what in QUIET and not source.named:
+            summary.left_out[QUIET[what]] += count
+        else:
+            often = f" ({count} times)" if count > 1 else ""
+            summary.faults.append((str(source.path), sentence(what) + often))

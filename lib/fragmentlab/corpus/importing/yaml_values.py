@@ -6,24 +6,25 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
-from fragmentlab.corpus.importing.budget import MAX_DOCUMENT_VALUES, Unreadable
+from fragmentlab.corpus.importing.budget import Unreadable
 from fragmentlab.corpus.importing.values import NotBase64, Number, record
 
 MAX_DEPTH = 200
 """The deepest nesting of lists and mappings."""
+MAX_NODES = 300_000
+"""The most values of a file, each alias counted as what it stands for."""
 MAX_ALIASED = 64 << 20
 """The most characters that aliases may add to a file."""
+_TOO_MANY = f"holds more than {MAX_NODES:,} values, each alias counted; split it"
 _BINARY = ("tag:yaml.org,2002:binary", "!binary")
-_PLAIN = "tag:yaml.org,2002:"
-_RESOLVED = (
-    ("null", re.compile(r"~|null|Null|NULL|\Z"), ["~", "n", "N", ""]),
-    ("bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")),
-    ("int", re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]+)?\Z"), list("-0123456789")),
-)
+_PLAIN = "plain"
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]+)?")
 
 
 class NotYAML(Exception):
@@ -36,6 +37,8 @@ class NotYAML(Exception):
 
 def yaml_values(text: str) -> Iterator[Any]:
     """Yield the value of each document; raise NotYAML, or Unreadable where it passes a bound."""
+    if text.count(": !") + text.count("- !") > MAX_NODES:
+        raise Unreadable(_TOO_MANY)
     try:
         loader = _Loader(text)
         while loader.check_node():
@@ -52,18 +55,23 @@ def yaml_values(text: str) -> Iterator[Any]:
 class _Loader(yaml.CSafeLoader):  # type: ignore[misc]
     """Builds lists, objects, texts and numbers, whatever the tags say."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.values = MAX_DOCUMENT_VALUES
+        self.nodes = self.values = MAX_NODES
         self.characters = len(text) + MAX_ALIASED
 
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        """Say of a node without a tag whether it is a plain scalar; count it before it is kept."""
+        self.nodes -= 1
+        if self.nodes < 0:
+            raise Unreadable(_TOO_MANY)
+        return _PLAIN if kind is yaml.ScalarNode and implicit[0] else ""
+
     def plain(self, node: yaml.Node, depth: int = 0) -> Any:
-        """Return the value of a node."""
+        """Return the value of a node; an alias is counted as what it stands for."""
         self.values -= 1
         if self.values < 0:
-            raise Unreadable(f"holds more than {MAX_DOCUMENT_VALUES:,} values, each alias counted; split it")
+            raise Unreadable(_TOO_MANY)
         if depth > MAX_DEPTH:
             raise Unreadable(f"is nested deeper than {MAX_DEPTH}")
         if isinstance(node, yaml.SequenceNode):
@@ -76,10 +84,6 @@ class _Loader(yaml.CSafeLoader):  # type: ignore[misc]
         if self.characters < 0:
             raise Unreadable(f"grows by more than {MAX_ALIASED >> 20} MiB through its aliases")
         return _scalar(node)
-
-
-for _name, _pattern, _first in _RESOLVED:
-    _Loader.add_implicit_resolver(_PLAIN + _name, _pattern, _first)
 
 
 def _key(value: Any) -> str:
@@ -96,9 +100,8 @@ def _scalar(node: yaml.ScalarNode) -> Any:
             return base64.b64decode("".join(value.split()), validate=True)
         except (binascii.Error, ValueError):
             return NotBase64(value)
-    kind = node.tag.removeprefix(_PLAIN)
-    if kind == "null":
+    if node.tag != _PLAIN:
+        return value
+    if value in _NULLS:
         return None
-    if kind == "bool":
-        return value.lower() == "true"
-    return Number(value) if kind == "int" else value
+    return _TRUTH[value] if value in _TRUTH else Number(value) if _NUMBER.fullmatch(value) else value

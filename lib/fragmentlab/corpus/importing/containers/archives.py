@@ -43,7 +43,7 @@ def _zip(document: Document, budget: Budget) -> Iterator[Document | Refusal]:
     with zipfile.ZipFile(io.BytesIO(document.content)) as archive:
         for number, member in enumerate(archive.infolist()):
             budget.visit()
-            if member.is_dir() or _is_hidden(member.filename) or member.external_attr >> 28 == 0o12:
+            if not member.file_size or _is_hidden(member.filename) or member.external_attr >> 28 == 0o12:
                 continue
             try:
                 with archive.open(member) as file:
@@ -60,7 +60,11 @@ def _tar(document: Document, budget: Budget) -> Iterator[Document]:
             budget.visit()
             if number >= MAX_MEMBERS:
                 raise Unreadable(f"is an archive of more than {MAX_MEMBERS:,} members; unpack it and choose")
-            file = archive.extractfile(member) if member.isreg() and not _is_hidden(member.name) else None
+            file = (
+                archive.extractfile(member)
+                if member.isreg() and member.size and not _is_hidden(member.name)
+                else None
+            )
             if file is not None:
                 yield document.inner(
                     _all_of(file, len(document.content), budget), f"[{number}]", name=member.name

@@ -11,7 +11,7 @@ from fragmentlab.corpus.importing.containers.encoded import from_base64
 from fragmentlab.corpus.importing.documents import Document
 from fragmentlab.corpus.importing.values import as_body
 
-_PART = re.compile(r"<(request|response)(?: base64=\"(true|false)\")?>(.*?)</\1>", re.DOTALL)
+_PART = re.compile(r"<(request|response)(?: base64=\"(true|false)\")?>")
 
 
 def recognise(document: Document) -> bool:
@@ -20,17 +20,20 @@ def recognise(document: Document) -> bool:
 
 def read(document: Document, budget: Budget) -> Iterator[Document]:
     asked = b""
-    for number, part in enumerate(_PART.finditer(document.text)):
+    text, at, number = document.text, 0, 0
+    while part := _PART.search(text, at):
         budget.visit()
-        text = (
-            part[3].removeprefix("<![CDATA[").removesuffix("]]>")
-            if part[3].startswith("<![CDATA[")
-            else html.unescape(part[3])
-        )
-        data = (from_base64(text) or b"") if part[2] == "true" else as_body(text)
-        if part[1] == "request":
-            asked = budget.take(data)
+        at = text.find(f"</{part[1]}>", part.end())
+        if at < 0:
+            return
+        inside = text[part.end() : at]
+        if inside.startswith("<![CDATA["):
+            inside = inside.removeprefix("<![CDATA[").removesuffix("]]>")
         else:
+            inside = html.unescape(inside)
+        data = budget.take((from_base64(inside) or b"") if part[2] == "true" else as_body(inside))
+        if part[1] == "response":
             # One message after the other, as on the wire, so that the answer is read with its request.
-            yield document.inner(budget.take(asked.rstrip() + b"\r\n\r\n" + data), f"[{number // 2}]")
-            asked = b""
+            yield document.inner(asked.rstrip() + b"\r\n\r\n" + data, f"[{number}]")
+            number += 1
+        asked = data if part[1] == "request" else b""

@@ -15,6 +15,7 @@ _HEAD = re.compile(
     re.MULTILINE,
 )
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++):[ \t]*+([^\r\n]*+)" + _EOL)
+_BLANK = re.compile(_EOL)
 _SEPARATOR = re.compile(rb"\r?\n===+ ?\d+ =+\r?\n|\r?\n={10,}\r?\n")
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*+;[^\r\n]*+)?\r\n")
 
@@ -46,7 +47,7 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
                 "headers": headers,
                 "body": body.decode("utf-8", "replace").strip(),
             }
-        elif not head["status"].endswith(b" 100"):
+        elif body.strip():
             exchange = Exchange({"request": asked, "response": {"headers": headers}})
             whole = _unchunked(body)
             body = body if whole is None else whole
@@ -59,7 +60,7 @@ def _headers(data: bytes, at: int) -> tuple[dict[str, str], int]:
     while match := _HEADER.match(data, at):
         headers[match[1].decode("latin-1").lower()] = match[2].decode("latin-1")
         at = match.end()
-    blank = re.compile(_EOL).match(data, at)
+    blank = _BLANK.match(data, at)
     return headers, blank.end() if blank else at
 
 

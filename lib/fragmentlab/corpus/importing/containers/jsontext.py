@@ -71,22 +71,27 @@ def _is_chunk_lines(text: str) -> bool:
 
 
 def _values(text: str) -> tuple[list[Any], int]:
+    """Return the JSON values of a text, and how many lines after the first value are none."""
     values: list[Any] = []
-    left_out = 0
     at = _BLANKS.match(text).end()  # type: ignore[union-attr]
-    while at < len(text):
-        if text.startswith(DONE, at):
-            value, at = DONE, at + len(DONE)
-        else:
-            try:
-                value, at = parse_json(text, at)
-            except json.JSONDecodeError as error:
-                line_end = text.find("\n", at)
-                if not values or (line_end < 0 and error.pos < len(text.rstrip())):
-                    raise Unreadable(f"is not valid JSON (line {error.lineno})") from None
-                left_out += 1
-                at = _BLANKS.match(text, line_end if line_end >= 0 else len(text)).end()  # type: ignore[union-attr]
-                continue
-        values.append(value)
-        at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]
-    return values, left_out
+    try:
+        while at < len(text):
+            is_done = text.startswith(DONE, at)
+            value, at = (DONE, at + len(DONE)) if is_done else parse_json(text, at)
+            values.append(value)
+            at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]
+    except json.JSONDecodeError as error:
+        lines = text[at:].split("\n")
+        if not values or (len(lines) < 2 and error.pos < len(text.rstrip())):
+            raise Unreadable(f"is not valid JSON (line {error.lineno})") from None
+        found = [_line(line) for line in lines if line.strip()]
+        return values + [value for value in found if value is not None], found.count(None)
+    return values, 0
+
+
+def _line(line: str) -> Any:
+    """Return the value of a line, None where it is no JSON."""
+    try:
+        return DONE if line.strip() == DONE else parse_json(line, len(line) - len(line.lstrip()))[0]
+    except (ValueError, Unreadable):
+        return None

@@ -30,6 +30,7 @@ ESCAPED = "line ends were escaped"
 SPREAD = "events stood on more than one line"
 _MAX_STARTS = 8
 _MAX_SPREAD = 2000
+_SPREAD_WEIGHT = 4
 _CURL = re.compile(r"[*<>] |[{}] \[\d+ bytes data\]")
 
 
@@ -74,7 +75,7 @@ def _events(document: Document, lines: list[str], marks: list[int | None], budge
         line = line[mark:]
         if json_end(line, data_start(line, 0)) == len(line.rstrip()):
             found.append(line)
-        elif (events := escaped_events(line)) is not None:
+        elif "\\n" in line and (events := escaped_events(line)) is not None:
             found += events.split("\n")[:-1]
             notes[ESCAPED] = None
         elif (spread := _spread(line, lines, number, pattern, budget)) is not None:
@@ -112,12 +113,14 @@ def _spread(
 ) -> tuple[str, int] | None:
     """Join an event whose JSON goes on over the next lines; return it and the number of the line after it."""
     text = line[data_start(line, 0) :]
+    if number == len(lines) or data_mark(lines[number]) is not None:
+        return None
     depth = _open_brackets(text)
     parts = [text]
     last = min(len(lines), number + _MAX_SPREAD)
     while depth > 0 and number < last and data_mark(lines[number]) is None:
         parts.append(_rest(lines[number], pattern, False) or lines[number])
-        budget.visit()
+        budget.visit(_SPREAD_WEIGHT)
         depth += _open_brackets(parts[-1])
         number += 1
     joined = "\n".join(parts)

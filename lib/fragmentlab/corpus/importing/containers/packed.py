@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fragmentlab.corpus.importing.budget import Budget, Unreadable
+from fragmentlab.corpus.importing.budget import Budget, OtherKind, Unreadable
 from fragmentlab.corpus.importing.documents import Document
 
 ENDS_EARLY = "packed bodies that end early, read to their end"
@@ -28,7 +28,8 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
     try:
         data = b"".join(opener(document.content, budget))
     except (zlib.error, OSError, EOFError, lzma.LZMAError, _Broken):
-        raise Unreadable("is compressed, but does not unpack; save it again") from None
+        kind = OtherKind if _is_text(document.content) else Unreadable
+        raise kind("is compressed, but does not unpack; save it again") from None
     name = document.name
     for suffix in _SUFFIXES:
         if document.suffix == suffix:
@@ -50,9 +51,7 @@ def _opener(document: Document) -> _Opener | None:
             return opener
     if document.suffix == ".br" or ("br" in encoding and not _is_text(data)):
         return _brotli
-    if (
-        data[:1] == b"\x78" and int.from_bytes(data[:2], "big") % 31 == 0 and not data[1:2].isalnum()
-    ) or data[:2] == b"\x78\x5e":
+    if data[:2] in (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"):
         return _members(lambda: zlib.decompressobj(15))
     if "deflate" in encoding and not _is_text(data):
         return _members(lambda: zlib.decompressobj(-15))

@@ -40,6 +40,11 @@ _KNOWN_KEYS = frozenset(
     "value values when".split()
 )
 """Keys of known formats, which a place may name; any other is shown by its number."""
+_TELLING = frozenset(
+    "choices function input_messages mimeType output_messages resourceSpans scopeSpans toolCalls tool_calls "
+    "traceId trace_id".split()
+)
+"""Keys that tell what holds no stream."""
 _CLOCK = re.compile(r"[0-9][0-9T:.Z+ -]*")
 _FINISHED = re.compile(r'"finish_reason\\*"\s*:\s*\\*"|data:\s*\[DONE\]')
 _ROLE = re.compile(r'"role\\*"\s*:\s*\\*"')
@@ -153,15 +158,20 @@ class _Walk:
             self.found.append(Body(body, value["fidelity"], str(spot), record=value))
         elif value.get("type") == "Buffer" and (data := octets(value)) is not None:
             spot.keep(data)
-        elif value and all(key.isdecimal() and len(key) < 10 for key in value):
+        elif (
+            value
+            and next(iter(value)).isdecimal()
+            and all(key.isdecimal() and len(key) < 10 for key in value)
+        ):
             self.items([value[key] for key in sorted(value, key=int)], spot)
-        elif is_chunk(value):
+        elif _could_be(value) and is_chunk(value):
             spot.keep(value, is_event=True)
         elif "data" in value and ("event" in value or "eventName" in value):
             self.event(value, spot)
         else:
             spot.keep(value)
-            self.note(value, spot.exchange)
+            if not _TELLING.isdisjoint(value) or any("." in key for key in value):
+                self.note(value, spot.exchange)
             self.members(value, spot)
 
     def members(self, value: dict[str, Any], spot: _Spot) -> None:
@@ -169,8 +179,9 @@ class _Walk:
         is_own = is_exchange(value)
         exchange = Exchange(value) if is_own else spot.exchange
         asked = asked_keys(value) if is_own else frozenset()
+        self.budget.visit(len(value))
         for number, (key, item) in enumerate(value.items()):
-            if key in asked:
+            if key in asked or not isinstance(item, (str, bytes, dict, list)) or isinstance(item, Number):
                 continue
             word = f".{key}" if key in _KNOWN_KEYS else f"{{{number}}}"
             below = spot.below(word, _Column() if is_own else spot.column.at(key))
@@ -213,12 +224,14 @@ class _Walk:
         self.runs += 1
         run = self.runs
         column = _Column() if is_own else spot.column
-        has_chunks = any(is_chunk(item) for item in value)
+        has_chunks = any(_could_be(item) and is_chunk(item) for item in value)
         is_row = bool(value) and isinstance(value[0], str) and _CLOCK.fullmatch(value[0]) is not None
         for number, item in enumerate(value):
+            if isinstance(item, Number) and not has_chunks:
+                continue
             below = spot.below(f"[{number}]", column.at(number if is_row else "*"))
             below.run = run
-            if has_chunks and not is_chunk(item):
+            if has_chunks and not (_could_be(item) and is_chunk(item)):
                 below.keep(item, is_event=item == DONE)
             else:
                 self.walk(item, below)
@@ -288,6 +301,11 @@ class _Walk:
         else:
             joined = self.budget.take(b"".join(pieces))
             yield self.inner(joined, leaves[0], exchange, fidelity="reads")
+
+
+def _could_be(value: Any) -> bool:
+    """Return whether a value may be a chunk, by its keys alone."""
+    return isinstance(value, dict) and ("choices" in value or "object" in value)
 
 
 def _errors(document: Document) -> Iterator[Item]:

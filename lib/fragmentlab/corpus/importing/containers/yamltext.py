@@ -24,7 +24,8 @@ def recognise(document: Document) -> bool:
     if document.suffix in _SUFFIXES:
         return data_mark(document.head) != 0
     return (
-        _START.match(document.head) is not None
+        ("response" in document.text or "data:" in document.text)
+        and _START.match(document.head) is not None
         and not looks_like_events(document.data)
         and not any(map(_is_logged, document.head.split("\n")))
         and _is_yaml(document)
@@ -47,10 +48,9 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
 
     # YAML allows no stray bytes; they stand as U+FFFD, as the recorder's own reader would show them.
     text = re.sub("[\U0010ff80-\U0010ffff]", "\ufffd", document.text)
-    budget.visit(text.count("\n"))
     try:
         for number, value in enumerate(yaml_values(text)):
-            yield document.inner(value, f"[{number}]" if number else "")
+            yield document.inner(value, f"[{number}]" if number else "", name=document.name)
     except NotYAML as error:
         if document.suffix not in _SUFFIXES:
             raise OtherKind("is not YAML") from None
