@@ -13,6 +13,7 @@ from fragmentlab.assembler import Assembler, assemble
 from tests.assembler.wire import call, chunk, fragment, in_reads, response, sse
 
 WHOLE = {"choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": "stop"}]}
+REPEATED = sse(WHOLE, done=False)
 PROGRESS = b'event: progress\ndata: {"percent": 1}\n\n'
 OPEN, FINISH = sse(chunk(call()), done=False), sse(chunk(finish="tool_calls"))
 COUNTED: dict[str, tuple[bytes, dict[str, int]]] = {
@@ -20,7 +21,7 @@ COUNTED: dict[str, tuple[bytes, dict[str, int]]] = {
     "a bare JSON line": (OPEN + b'{"error":1}\n\n' + FINISH, {"ignored_line": 1}),
     "an error field": (OPEN + b"error: x\n\nerror\n\n" + FINISH, {"ignored_line": 2}),
     "no other field": (OPEN + b"errors: x\n\n [1]\n\n" + FINISH, {}),
-    "repeated message": (OPEN + sse(WHOLE, done=False) + FINISH, {"repeated_message": 1, "repeated_finish": 1}),
+    "repeated message": (OPEN + REPEATED + FINISH, {"repeated_message": 1, "repeated_finish": 1}),
 }  # fmt: skip
 
 
