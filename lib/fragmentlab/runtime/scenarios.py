@@ -25,30 +25,19 @@ _S = TypeVar("_S", bound=StrictStruct)
 
 
 class Style(StrictStruct, frozen=True, kw_only=True):
-    """How the calls of an answer are streamed."""
+    """How the calls of an answer are streamed.
 
-    ids: Annotated[
-        Literal["omitted", "null", "repeated", "late"] | UnsetType,
-        Meta(description="What later fragments say of the ID. late: the second fragment brings it."),
-    ] = UNSET
-    padding: Annotated[
-        bool | UnsetType, Meta(description="With ids null: name and type are null in later fragments too.")
-    ] = UNSET
-    order: Annotated[
-        Literal["sequential", "interleaved"] | UnsetType,
-        Meta(description="Calls one after the other, or a fragment of each in turn."),
-    ] = UNSET
-    characters: Annotated[
-        Annotated[int, Meta(ge=1, le=100_000)] | UnsetType,
-        Meta(description="Characters of arguments in a fragment."),
-    ] = UNSET
-    surrogates: Annotated[
-        bool | UnsetType, Meta(description="Fragments may end between the halves of a character.")
-    ] = UNSET
-    reads: Annotated[
-        Literal["events", "whole", "odd", "mid-character"] | UnsetType,
-        Meta(description="One read per event, all at once, odd sizes, or a cut in every wide character."),
-    ] = UNSET
+    ids: what later fragments say of the ID, late that the second one brings it; padding: with null IDs, name
+    and type are null too; order: of several calls; characters: of arguments in a fragment; surrogates:
+    fragments may end within a pair; reads: one per event, one in all, odd sizes, or a cut in wide characters.
+    """
+
+    ids: Literal["omitted", "null", "repeated", "late"] | UnsetType = UNSET
+    padding: bool | UnsetType = UNSET
+    order: Literal["sequential", "interleaved"] | UnsetType = UNSET
+    characters: Annotated[int, Meta(ge=1, le=100_000)] | UnsetType = UNSET
+    surrogates: bool | UnsetType = UNSET
+    reads: Literal["events", "whole", "odd", "mid-character"] | UnsetType = UNSET
 
 
 STYLE = Style(
@@ -58,56 +47,51 @@ STYLE = Style(
 
 
 class Edit(StrictStruct, frozen=True, kw_only=True):
-    """A change of one fragment; ``call`` and ``piece`` count from 1, -1 is the last piece."""
+    """Members of one fragment to set or remove; call and piece count from 1, -1 is the last piece."""
 
     call: _Count
     piece: int
-    set: Annotated[dict[str, Any], Meta(description="Members of the fragment and their values.")] = {}  # noqa: RUF012 - msgspec copies it
+    set: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies it
     remove: tuple[str, ...] = ()
 
 
 class Cut(StrictStruct, frozen=True):
-    """Where an answer breaks off, and how the connection ends then."""
+    """Where an answer breaks off, and how the connection ends then.
 
-    at: Annotated[
-        Literal["arguments", "event", "complete", "finish"],
-        Meta(
-            description="arguments: after half of the fragments. event: within the next event. complete: "
-            "after the last fragment. finish: before [DONE]."
-        ),
-    ]
-    how: Annotated[
-        Literal["reset", "close", "end", "hold"],
-        Meta(description="close: without the end of the body. end: as if complete. hold: silence."),
-    ] = "reset"
+    at: after half of the fragments (arguments), within the next event, after the last fragment (complete) or
+    after the finish; how: close is without the end of the body, end as if complete, hold silence.
+    """
+
+    at: Literal["arguments", "event", "complete", "finish"]
+    how: Literal["reset", "close", "end", "hold"] = "reset"
 
 
 class Change(StrictStruct, frozen=True, kw_only=True):
-    """What an answer has besides what it says."""
+    """What an answer has besides what it says.
+
+    finish_reason: in place of the usual one, null for none; done: whether [DONE] is sent; error: halfway, in
+    an event of that name or in a chunk.
+    """
 
     stream: Style = Style()
     edit: tuple[Edit, ...] | UnsetType = UNSET
-    finish_reason: Annotated[
-        str | UnsetType | None, Meta(description="In place of tool_calls or stop; null: none is sent.")
-    ] = UNSET
-    done: Annotated[bool | UnsetType, Meta(description="Whether [DONE] is sent (true).")] = UNSET
-    error: Annotated[
-        Literal["event", "chunk"] | UnsetType,
-        Meta(description="Halfway the server says error, in an event of that name or in a chunk."),
-    ] = UNSET
+    finish_reason: str | UnsetType | None = UNSET
+    done: bool | UnsetType = UNSET
+    error: Literal["event", "chunk"] | UnsetType = UNSET
     cut: Cut | UnsetType = UNSET
 
 
 class ScenarioCall(StrictStruct, frozen=True, kw_only=True):
-    """A call that the server makes; exactly one of ``arguments`` and ``arguments_text`` is given."""
+    """A call that the server makes, with an ID of its own unless one is given.
+
+    In arguments the strings {page}, {private}, {target} and {report} stand for the task's own;
+    arguments_text is sent as it is, JSON or not.
+    """
 
     tool: str
-    id: Annotated[str | UnsetType, Meta(description="In place of one made from the seed.")] = UNSET
-    arguments: Annotated[
-        dict[str, Any] | UnsetType,
-        Meta(description="The strings {page}, {private}, {target} and {report} stand for the task's own."),
-    ] = UNSET
-    arguments_text: Annotated[str | UnsetType, Meta(description="The text itself, JSON or not.")] = UNSET
+    id: str | UnsetType = UNSET
+    arguments: dict[str, Any] | UnsetType = UNSET
+    arguments_text: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if (self.arguments is UNSET) == (self.arguments_text is UNSET):
@@ -115,19 +99,18 @@ class ScenarioCall(StrictStruct, frozen=True, kw_only=True):
 
 
 class Turn(Change, frozen=True, kw_only=True):
-    """One answer of the server, or with step read as many as the pages need."""
+    """One answer of the server: a step of the task, calls, a text, chunks, or a body as it is.
 
-    step: Annotated[
-        Literal["list", "read", "save", "finish"] | UnsetType, Meta(description="A part of the task.")
-    ] = UNSET
+    step read is as many answers as the pages need; attempts: what the 1st, 2nd, ... request for this turn
+    gets besides, the last one repeated.
+    """
+
+    step: Literal["list", "read", "save", "finish"] | UnsetType = UNSET
     calls: Annotated[tuple[ScenarioCall, ...], Meta(min_length=1)] | UnsetType = UNSET
-    text: Annotated[str | UnsetType, Meta(description="A plain answer.")] = UNSET
-    chunks: Annotated[tuple[dict[str, Any], ...] | UnsetType, Meta(description="Chunks as they are.")] = UNSET
-    sse: Annotated[str | UnsetType, Meta(description="The body as it is.")] = UNSET
-    attempts: Annotated[
-        tuple[Change, ...],
-        Meta(description="What the 1st, 2nd, ... request for this turn gets besides; the last repeats."),
-    ] = ()
+    text: str | UnsetType = UNSET
+    chunks: tuple[dict[str, Any], ...] | UnsetType = UNSET
+    sse: str | UnsetType = UNSET
+    attempts: tuple[Change, ...] = ()
 
     def __post_init__(self) -> None:
         if sum(getattr(self, name) is not UNSET for name in _SENT) != 1:
@@ -135,19 +118,15 @@ class Turn(Change, frozen=True, kw_only=True):
 
 
 class Expect(StrictStruct, frozen=True, kw_only=True):
-    """How the task must end under keep-established."""
+    """How the task must end under keep-established; refusals: of every refused response, in order."""
 
     status: Literal["done", "incomplete", "refused", "failed"]
     category: str | None = None
-    refusals: Annotated[
-        tuple[str, ...] | None, Meta(description="The category of every refused response, in order.")
-    ] = None
+    refusals: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if (
-            not {*(self.refusals or ()), *filter(None, [self.category])}
-            <= CATEGORIES.keys() | PROBLEMS.keys()
-        ):
+        named = {*(self.refusals or ()), *filter(None, [self.category])}
+        if named - CATEGORIES.keys() - PROBLEMS.keys():
             raise ValueError("expect names a category that does not exist")
 
 
@@ -162,26 +141,21 @@ class Scenario(StrictStruct, frozen=True, kw_only=True, tag_field="schema", tag=
     """What a model server streams, turn by turn, while an agent works on the task.
 
     A turn is chosen by the number of assistant messages in the request, so that a retry gets the same turn
-    again (its next attempt) and a new conversation starts from the first.
+    again (its next attempt) and a new conversation starts from the first. kind: target is the control with
+    null in later fragments, variant another allowed form, negative must be refused without any effect,
+    recovery is refused, then tried again. same_as: the scenario whose results, report and effects this one
+    must repeat; allow: what the host permits, in place of its policy; stream: a turn may override it.
     """
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=60)]
-    kind: Annotated[
-        Literal["control", "target", "variant", "negative", "recovery"],
-        Meta(
-            description="target: the control with null in later fragments. variant: another allowed form. "
-            "negative: must be refused without any effect. recovery: refused, then tried again."
-        ),
-    ]
-    about: Annotated[str, Meta(min_length=1, max_length=300, description="One sentence for people.")]
+    kind: Literal["control", "target", "variant", "negative", "recovery"]
+    about: Annotated[str, Meta(min_length=1, max_length=300)]
     turns: Annotated[tuple[Annotated[Turn, Meta(extra_json_schema=_ONE_SENT)], ...], Meta(min_length=1)]
     expect: Expect
-    same_as: Annotated[
-        str | None, Meta(description="The scenario whose results, report and effects this one must repeat.")
-    ] = None
+    same_as: str | None = None
     at_least: Sizes = Sizes()
-    allow: Annotated[Allow | None, Meta(description="What the host permits, in place of its policy.")] = None
-    stream: Annotated[Style, Meta(description="How answers are streamed; a turn may override it.")] = Style()
+    allow: Allow | None = None
+    stream: Style = Style()
 
     def __post_init__(self) -> None:
         if self.kind == "negative" and self.same_as is not None:

@@ -42,60 +42,46 @@ _LABELS = {
     ("chunk_id", "changes"): "response id changes",
 }
 _SOURCE = r"^(own measurement [0-9]{4}-[0-9]{2}-[0-9]{2}|[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+#[0-9]+)$"
-_NULL = Literal["omitted", "null", "empty_string"]
 _Said = Literal["first", "every", "null_after", "never"]
 
 
 class Shape(StrictStruct, frozen=True, kw_only=True):
-    """How one provider or server streams a call."""
+    """How one provider or server, by public name, streams a call.
+
+    streams_seen: how many recorded streams showed it; sources: measurements with their date, or public
+    reports; continuation_id: the ID in later fragments, none where each call is one fragment; type and role:
+    which fragments and chunks say them; content: beside fragments; first_chunk: before the first fragment;
+    arguments: in many pieces, whole in a later fragment, or in the only one; index_base: the first call's
+    index, null where none is sent; finish: every_call is beside the last fragment of each; finish_key:
+    finish_reason before the finish; object: whether chunks say what they are; padding: further fields sent as
+    null, each with where it stands.
+    """
 
     name: Annotated[str, Meta(pattern="^[a-z0-9]+([.-][a-z0-9]+)*$")]
-    provider: Annotated[str | None, Meta(description="By public name; null: only the server is known.")]
-    server: Annotated[str | None, Meta(description="The server software, by public name.")]
-    streams_seen: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="How many recorded streams showed it.")
-    ]
-    sources: Annotated[
-        tuple[Annotated[str, Meta(pattern=_SOURCE)], ...],
-        Meta(min_length=1, description="Measurements with their date, or public reports."),
-    ]
+    provider: str | None
+    server: str | None
+    streams_seen: Annotated[int, Meta(ge=1)] | None
+    sources: Annotated[tuple[Annotated[str, Meta(pattern=_SOURCE)], ...], Meta(min_length=1)]
     note: str
-    continuation_id: Annotated[
-        Literal["omitted", "null", "empty_string", "repeated", "none"],
-        Meta(description="The ID in later fragments of a call; none: each call is one fragment."),
-    ]
+    continuation_id: Literal["omitted", "null", "empty_string", "repeated", "none"]
     continuation_name: Literal["omitted", "null", "empty_string", "repeated"]
-    type: Annotated[_Said, Meta(description="Which fragments say the type.")]
-    role: Annotated[_Said, Meta(description="Which chunks say the role.")]
-    content: Annotated[_NULL, Meta(description="The content beside fragments.")]
-    first_chunk: Annotated[
-        Literal["role", "empty_choices", "call"], Meta(description="What stands before the first fragment.")
-    ]
-    arguments: Annotated[
-        Literal["split", "whole", "single"],
-        Meta(description="In many pieces, whole in a later fragment, or in the call's single fragment."),
-    ]
-    first_arguments: Annotated[
-        Literal["empty_string", "omitted", "null", "piece"],
-        Meta(description="The arguments of a call's first fragment."),
-    ]
-    index_base: Annotated[int | None, Meta(description="The first call's index; null: none is sent.")]
+    type: _Said
+    role: _Said
+    content: Literal["omitted", "null", "empty_string"]
+    first_chunk: Literal["role", "empty_choices", "call"]
+    arguments: Literal["split", "whole", "single"]
+    first_arguments: Literal["empty_string", "omitted", "null", "piece"]
+    index_base: int | None
     parallel: Literal["sequential", "same_chunk"]
-    finish: Annotated[
-        Literal["own_chunk", "with_last_fragment", "every_call", "repeated", "missing"],
-        Meta(description="Where the finish stands; every_call: beside the last fragment of each."),
-    ]
+    finish: Literal["own_chunk", "with_last_fragment", "every_call", "repeated", "missing"]
     finish_reason: Literal["tool_calls", "stop"]
-    finish_key: Annotated[Literal["null", "omitted"], Meta(description="finish_reason before the finish.")]
+    finish_key: Literal["null", "omitted"]
     usage: Literal["none", "last_chunk", "empty_choices"]
-    comments: Annotated[bool, Meta(description="Whether keep-alive comments are sent.")]
-    done: Annotated[bool, Meta(description="Whether [DONE] is sent.")]
+    comments: bool
+    done: bool
     chunk_id: Literal["same", "changes", "empty"]
-    object: Annotated[bool, Meta(description="Whether chunks say what they are.")]
-    padding: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^(chunk|choice|delta)\.[a-z_]+$")], ...],
-        Meta(description="Further fields sent as null, each with where it stands."),
-    ]
+    object: bool
+    padding: tuple[Annotated[str, Meta(pattern=r"^(chunk|choice|delta)\.[a-z_]+$")], ...]
 
     @property
     def has_continuations(self) -> bool:
