@@ -18,9 +18,8 @@ help: ## list these targets
 report: env ## run every notebook and render reports/index.html
 	@$(RUN) -m fragmentlab report
 
-# A worker takes whole files: set-ups of a file are made once, and a notebook keeps its kernel.
 test: env ## run every test, on every core
-	@$(RUN) -m pytest --numprocesses logical --dist loadfile
+	@$(RUN) -m pytest --numprocesses logical
 
 lint: env ## check style and types
 	@$(RUN) -m ruff check .

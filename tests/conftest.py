@@ -6,6 +6,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -18,3 +19,8 @@ hypothesis.settings.load_profile("fragmentlab")
 def root() -> Path:
     """Return the top folder of the checkout."""
     return ROOT
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
+    """Hand whole files to the workers: a file's set-ups are made once, and a notebook keeps its kernel."""
+    return LoadFileScheduling(config, log)
