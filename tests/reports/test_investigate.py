@@ -9,7 +9,7 @@ import pytest
 
 from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.errors import InputError
-from fragmentlab.reports.investigate import investigate
+from fragmentlab.reports.investigate import EXAMPLE, investigate
 from fragmentlab.reports.show.figures import LIGHT
 
 FINISH = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
@@ -167,3 +167,55 @@ def test_the_smallest_stream_is_offered(ask):
     assert '"category": "identity.missing"' in shown
     assert "call_1" not in shown
     assert "not refused" in text(ask(*KEPT).minimized())
+
+
+PAGE = "outcome figure timeline faults next_steps rule_sets minimized source raw conclusion".split()
+
+
+def test_a_page_about_a_file_names_no_batch_and_no_hash(ask):
+    """Neither the kit's example nor a hash of the recording stands on it, in a table or in a frame."""
+    found = ask(*MISSING)
+    frames = [found.streams_df(), found.results_df(), found.faults_df(), found.timeline_df()]
+    shown = "".join(text(getattr(found, part)()) for part in PAGE) + "".join(f.to_csv() for f in frames)
+    assert "a file of yours" in shown and "captured-local" not in shown
+    assert found.stream.body_sha256[:8] not in shown
+
+
+def test_without_parameters_the_example_is_shown(ask):
+    """Its batch and stream are named where the page says where the stream comes from."""
+    source = ask(file="").source().frame.set_index("what").value
+    assert (source.batch, source.stream) == EXAMPLE
+
+
+@pytest.mark.parametrize("batch", ["", "vectors/identity", "data/vectors/identity.json"])
+def test_a_vector_is_found_by_its_id(ask, batch, root, monkeypatch):
+    """With or without its file, a vector of the kit is shown under its id, with its own tools and limits."""
+    monkeypatch.chdir(root)
+    found = ask(file="", batch=batch, stream="identity/cell-absent-null")
+    source = found.source().frame.set_index("what").value
+    assert (source.batch, source.stream) == ("vectors/identity", "identity/cell-absent-null")
+    assert found.result.category == "identity.missing"
+
+
+def test_a_vector_of_ones_own_is_not_named(ask, root, tmp_path):
+    """The first refused vector of a file of one's own is shown without its id and its file's name."""
+    file = tmp_path / "CANARY-file.json"
+    vectors = (root / "data/vectors/identity.json").read_text("utf-8")
+    file.write_text(vectors.replace('"identity/', '"canary/'), "utf-8")
+    shown = text(ask(file="", batch=str(file)).source())
+    assert "a vector of yours" in shown and "canary" not in shown.lower()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch": "captured-local"}, "give a file or a batch"),
+        ({"file": "", "stream": "identity/none"}, "no vector has that id"),
+        ({"stream": "2"}, "no stream|holds 1 stream"),
+        ({"file": "", "batch": "no-such-batch"}, "is no batch"),
+    ],
+)
+def test_what_names_nothing_is_one_line(ask, given, message):
+    """Contradictions and unknown names are told in one line each."""
+    with pytest.raises(InputError, match=message):
+        ask(*KEPT, **given)

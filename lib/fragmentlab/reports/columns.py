@@ -39,7 +39,7 @@ batch, stream: str: ids
 evidence: category: controlled, captured, live or imported"""
 _NAMES = """
 provider, server, model: str: who sent it, by public name or alias"""
-RUNS = """
+RUN_COLUMNS = """
 run, revision: str: id, and the label that the tested revision was recorded under
 subject: str: kind of what was tested: assembler, command, imported log ...
 rules: str: rule set, where the subject has one
@@ -48,7 +48,7 @@ started: datetime64[us, UTC]: when the run began
 streams: int64: streams put to the subject
 accepted, rejected, no_calls, failed: int64: streams by outcome
 evidence: str: JSON, kind -> streams and null_continuations"""
-RESULTS = f"""{_IDS}{_NAMES}
+RESULT_COLUMNS = f"""{_IDS}{_NAMES}
 outcome: category: accepted, rejected, no_calls or failed
 stage, category: category: of the fault that decided
 incoming_kind: category: what the deciding fragment said of its ID
@@ -62,7 +62,7 @@ body_sha256, conditions_sha256: str: hash of the bytes, and of tools, limits and
 expected_outcome, expected_category: category: what a vector expects (recorded rows)
 as_expected, calls_match: boolean: whether that came true, and whether the calls are right (recorded rows)
 executable: boolean: whether the calls may serve execution (rows assembled now)"""
-FAULTS = f"""{_IDS}
+FAULT_COLUMNS = f"""{_IDS}
 fault: int64: ordinal within the stream
 category, stage: category: what was broken, and where it was checked
 event, fragment, call: Int64: ordinals; missing at the end of a stream
@@ -70,7 +70,7 @@ incoming_kind: category: what the fragment said of its ID
 incoming_empty, had_id: boolean: whether it was an empty string, and whether an ID was known before
 previous_identity, next_identity: category: before and after the fragment
 flags: str: JSON, further facts from a closed vocabulary"""
-STREAMS = f"""
+STREAM_COLUMNS = f"""
 batch, stream: str: ids
 evidence: category: controlled, captured, live or imported{_NAMES}
 fidelity: category: what the recording kept: reads, events or chunks
@@ -84,7 +84,7 @@ arguments_bytes: int64: bytes of all arguments
 null_continuations: int64: fragments with a null ID after an established one
 shapes: str: JSON, labels of fragmentlab.wire.observing.SHAPES
 tolerances: str: JSON, tolerated oddity -> times"""
-FRAGMENTS = """
+FRAGMENT_COLUMNS = """
 event, fragment: int64: ordinals
 index: Int64: the index that the fragment names; missing where it has none
 incoming_kind: category: what it says of the ID
@@ -100,7 +100,7 @@ def dtypes(declared: str) -> dict[str, str]:
     return {name: dtype for names, dtype, _ in lines for name in names.split(", ")}
 
 
-def typed(rows: Any, declared: str) -> pd.DataFrame:
+def as_frame(rows: Any, declared: str) -> pd.DataFrame:
     """Rows or a DataFrame as a frame with exactly the declared columns and types."""
     columns = dtypes(declared)
     frame = pd.DataFrame(rows).reindex(columns=list(columns))

@@ -33,15 +33,15 @@ from fragmentlab.files import data_folder
 from fragmentlab.qualification.runs.ledger import LEDGER
 from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs, runs_folders
 from fragmentlab.reports.columns import (
-    FAULTS,
-    FRAGMENTS,
+    FAULT_COLUMNS,
+    FRAGMENT_COLUMNS,
     OUTCOMES,
-    RESULTS,
-    RUNS,
-    STREAMS,
+    RESULT_COLUMNS,
+    RUN_COLUMNS,
+    STREAM_COLUMNS,
+    as_frame,
     documented,
     dtypes,
-    typed,
 )
 from fragmentlab.wire.observing import observe
 
@@ -49,11 +49,11 @@ Rules: TypeAlias = "str | RuleSet | Iterable[str | RuleSet]"
 Origin: TypeAlias = "str | Path | Run | Batch | Stream | Iterable[Origin] | None"
 """What rows are made from. Text names a folder of runs, a run, or a batch; None stands for the kit's own."""
 _COUNTS = ("events", "fragments", "arguments_bytes", "null_continuations")
-_FACTS = [name for name in dtypes(FAULTS) if name in Fault.__dataclass_fields__ and name != "flags"]
+_FACTS = [name for name in dtypes(FAULT_COLUMNS) if name in Fault.__dataclass_fields__ and name != "flags"]
 _NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
-@documented(RUNS)
+@documented(RUN_COLUMNS)
 def runs_df(runs: Origin = None) -> pd.DataFrame:
     """Return one row per recorded run, in the order of the ledger.
 
@@ -62,43 +62,45 @@ def runs_df(runs: Origin = None) -> pd.DataFrame:
     opened = list(_opened(runs))
     if not all(isinstance(run, Run) for run in opened):
         raise InputError("a batch holds streams, not runs; name a folder of runs or a run")
-    return typed(map(_run_row, opened), RUNS)
+    return as_frame(map(_run_row, opened), RUN_COLUMNS)
 
 
-@documented(RESULTS)
+@documented(RESULT_COLUMNS)
 def results_df(origin: Origin = None, rules: Rules = DEFAULT_RULES) -> pd.DataFrame:
     """Return one row per stream: what a run recorded of it, or what each of ``rules`` makes of it now.
 
     ``origin`` is one or several of: a folder of runs, a run, a batch, a stream; without it the kit's runs.
     Raises InputError for what is none of these, and where a hash is not as recorded.
     """
-    return _joined(origin, rules, "results", RESULTS)
+    return _joined(origin, rules, "results", RESULT_COLUMNS)
 
 
-@documented(FAULTS)
+@documented(FAULT_COLUMNS)
 def faults_df(origin: Origin = None, rules: Rules = DEFAULT_RULES) -> pd.DataFrame:
     """Return one row per fault of each stream, in the order of checks; the first one decides.
 
     ``origin`` as for ``results_df``.
     """
-    return _joined(origin, rules, "faults", FAULTS)
+    return _joined(origin, rules, "faults", FAULT_COLUMNS)
 
 
-@documented(STREAMS)
+@documented(STREAM_COLUMNS)
 def streams_df(*batches: Origin, rules: Rules = DEFAULT_RULES) -> pd.DataFrame:
     """Return one row per stream of some batches: where it comes from and what it shows on the wire.
 
     Without an argument: the batches that the kit ships. Streams can be given, too.
     """
     shipped = sorted(path.parent for path in data_folder("batches").glob(f"*/{MANIFEST}"))
-    return stream_frames(assembled(_opened(batches or shipped), rules)).streams
+    return stream_frames(assemble_all(_opened(batches or shipped), rules)).streams
 
 
-@documented(FRAGMENTS)
+@documented(FRAGMENT_COLUMNS)
 def fragments_df(result: Result) -> pd.DataFrame:
     """Return one row per fragment of one response, in order of arrival (the timeline of a diagnosis)."""
-    names = dtypes(FRAGMENTS)
-    return typed(({name: getattr(row, name) for name in names} for row in result.timeline), FRAGMENTS)
+    names = dtypes(FRAGMENT_COLUMNS)
+    return as_frame(
+        ({name: getattr(row, name) for name in names} for row in result.timeline), FRAGMENT_COLUMNS
+    )
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class AssembledStream:
                 yield {**self.ids, "rules": rules, "fault": number, **facts}
 
 
-def assembled(
+def assemble_all(
     sources: Iterable[Run | Batch | Stream], rules: Rules = DEFAULT_RULES
 ) -> Iterator[AssembledStream]:
     """Assemble each stream of the batches once under every rule set; nothing of a stream is kept here."""
@@ -198,7 +200,9 @@ def stream_frames(found: Iterable[AssembledStream]) -> StreamFrames:
         rows[0].append(each.stream_row())
         rows[1].extend(each.result_rows())
         rows[2].extend(each.fault_rows())
-    return StreamFrames(typed(rows[0], STREAMS), typed(rows[1], RESULTS), typed(rows[2], FAULTS))
+    return StreamFrames(
+        as_frame(rows[0], STREAM_COLUMNS), as_frame(rows[1], RESULT_COLUMNS), as_frame(rows[2], FAULT_COLUMNS)
+    )
 
 
 def _joined(origin: Origin, rules: Rules, name: Literal["results", "faults"], columns: str) -> pd.DataFrame:
@@ -207,8 +211,8 @@ def _joined(origin: Origin, rules: Rules, name: Literal["results", "faults"], co
     streams = [source for source in opened if not isinstance(source, Run)]
     frames = [_recorded(run, run.results if name == "results" else run.diagnostics) for run in runs]
     if streams or not frames:
-        frames.append(getattr(stream_frames(assembled(streams, rules)), name).astype(object))
-    return typed(pd.concat(frames, ignore_index=True), columns)
+        frames.append(getattr(stream_frames(assemble_all(streams, rules)), name).astype(object))
+    return as_frame(pd.concat(frames, ignore_index=True), columns)
 
 
 def _recorded(run: Run, rows: Any) -> pd.DataFrame:

@@ -38,8 +38,8 @@ from fragmentlab.reports.show.rule_figures import (
     cells_df,
     flow_figure,
     grouped,
-    in_words,
     met_figure,
+    says_in_words,
 )
 from fragmentlab.reports.show.tables import Badge, Table, badges
 
@@ -118,7 +118,7 @@ class Bench:
         )
         keys = ["rules", "identity", "action_of_default", "action"]
         groups = both.query("action != action_of_default").groupby(keys, observed=True, sort=False)
-        cells = groups.column.agg(in_words).reset_index()
+        cells = groups.column.agg(says_in_words).reset_index()
         return Table(
             "Where the other tables differ",
             cells.assign(**cells[["action_of_default", "action"]].map(action_badge)),

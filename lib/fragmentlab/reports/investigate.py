@@ -24,7 +24,13 @@ from fragmentlab.corpus.vectors import load_vectors, stream_of, vector_paths
 from fragmentlab.disclosure import refuse_private, shown_name
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
-from fragmentlab.reports.frames import AssembledStream, StreamFrames, assembled, fragments_df, stream_frames
+from fragmentlab.reports.frames import (
+    AssembledStream,
+    StreamFrames,
+    assemble_all,
+    fragments_df,
+    stream_frames,
+)
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.lanes import kind_in_words
 from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, Verbatim, conclude
@@ -269,7 +275,7 @@ def investigate(parameters: SimpleNamespace) -> Investigation:
             "no stream of this batch is refused under these rules; name one with the parameter stream"
         )
     ids, stream = chosen
-    [found] = assembled([stream], {**SHIPPED, rules.name: rules}.values())
+    [found] = assemble_all([stream], {**SHIPPED, rules.name: rules}.values())
     name = shown_name(rules.name, "your rule set")
     return Investigation(replace(found, ids={**found.ids, **ids}), name, rules, parameters.reveal)
 

@@ -14,10 +14,10 @@ from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.disclosure import refuse_private, shown_name
 from fragmentlab.errors import InputError
-from fragmentlab.reports.frames import StreamFrames, assembled, stream_frames
+from fragmentlab.reports.frames import StreamFrames, assemble_all, stream_frames
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.prose import Callout, Conclusion, conclude
-from fragmentlab.reports.show.shapes_charts import in_words, shapes_figure
+from fragmentlab.reports.show.shapes_charts import counts_in_words, shapes_figure
 from fragmentlab.reports.show.shares import share_figure, with_shares
 from fragmentlab.reports.show.tables import Table
 from fragmentlab.wire.observing import SHAPES
@@ -130,7 +130,7 @@ class ProviderShapes:
         shapes = (
             self.shapes_df()
             .groupby(_SENDER, **groups)["shape"]
-            .agg(lambda seen: in_words(seen.value_counts(sort=False)))
+            .agg(lambda seen: counts_in_words(seen.value_counts(sort=False)))
         )
         told = (
             streams.to_frame().join(shapes).reset_index().sort_values(["evidence", "sender"], kind="stable")
@@ -245,7 +245,7 @@ def open_shapes(parameters: SimpleNamespace) -> ProviderShapes:
         raise InputError("batches names no batch; give names or folders with commas between them")
     batches = [refuse_private(open_batch(name)) for name in named]
     rules = find_rules(parameters.rules)
-    frames = stream_frames(assembled(batches, {rules.name: rules, **SHIPPED}.values()))
+    frames = stream_frames(assemble_all(batches, {rules.name: rules, **SHIPPED}.values()))
     shown = [shown_name(name, "your rule set") for name in {rules.name: rules, **SHIPPED}]
     return ProviderShapes(frames, shown[0], shown)
 

@@ -10,7 +10,7 @@ import pandas as pd
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import HATCHES, Figure, Theme
-from fragmentlab.reports.show.shapes_charts import in_words
+from fragmentlab.reports.show.shapes_charts import counts_in_words
 from fragmentlab.reports.show.tables import Badge
 from fragmentlab.runtime.play import Played
 
@@ -69,7 +69,7 @@ def continuations_figure(counts: pd.DataFrame, endings: Sequence[Badge]) -> Figu
             key.set_title("They said of the ID")
 
     told = [
-        f"{name}: {in_words(row)}; {ending.text}"
+        f"{name}: {counts_in_words(row)}; {ending.text}"
         for (name, row), ending in zip(counts.iterrows(), endings, strict=True)
     ]
     return Figure(

@@ -10,7 +10,7 @@ from fragmentlab.assembler import Result, RuleSet
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.disclosure import refuse_private
 from fragmentlab.errors import InputError
-from fragmentlab.reports.frames import AssembledStream, assembled
+from fragmentlab.reports.frames import AssembledStream, assemble_all
 from fragmentlab.reports.show.tables import Table, badges
 
 
@@ -24,7 +24,7 @@ def pairs_df(batch: str, rules: RuleSet) -> pd.DataFrame:
     """
     opened = refuse_private(open_batch(batch))
     sides: dict[int, list[AssembledStream]] = {}
-    for found in assembled([opened], rules):
+    for found in assemble_all([opened], rules):
         if found.ids["pair"] is not None:
             sides.setdefault(found.ids["pair"], []).append(found)
     if not sides:

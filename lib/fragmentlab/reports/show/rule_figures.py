@@ -48,7 +48,7 @@ def cells_df(rules: RuleSet) -> pd.DataFrame:
 def grouped(cells: pd.DataFrame) -> pd.DataFrame:
     """Join the cells of one identity and action: ``says`` is what fragments say there, in words."""
     ordered = cells.sort_values(["identity", "column"])
-    groups = ordered.groupby(["identity", "action"], observed=True, sort=False).column.agg(in_words)
+    groups = ordered.groupby(["identity", "action"], observed=True, sort=False).column.agg(says_in_words)
     rows = groups.rename("says").reset_index()
     return rows.sort_values(
         ["identity", "action"],
@@ -58,7 +58,7 @@ def grouped(cells: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def in_words(columns: Iterable[str]) -> str:
+def says_in_words(columns: Iterable[str]) -> str:
     """What a fragment says, in words."""
     return ", ".join(SAYS[column] for column in columns)
 

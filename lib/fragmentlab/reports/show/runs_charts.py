@@ -11,7 +11,7 @@ import pandas as pd
 from fragmentlab.assembler.categories import COMPOUND
 from fragmentlab.disclosure import for_figure
 from fragmentlab.reports.show.figures import HATCHES, Figure, Theme
-from fragmentlab.reports.show.shapes_charts import in_words
+from fragmentlab.reports.show.shapes_charts import counts_in_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def category_figure(kind: str, counts: pd.DataFrame, styles: Mapping[str, int]) 
     columns = [
         drawn.iloc[:, place].sort_values(ascending=False, kind="stable") for place in range(drawn.shape[1])
     ]
-    told = "; ".join(f"{own.name}: {in_words(own)}" for own in columns)
+    told = "; ".join(f"{own.name}: {counts_in_words(own)}" for own in columns)
     return Figure(
         draw,
         alt=f"Stacked bars of refused streams of {kind} evidence by category. {told}.",

@@ -47,7 +47,9 @@ def shapes_figure(evidence: str, counts: pd.DataFrame, streams: pd.Series) -> Fi
         for side in ("left", "bottom"):
             axes.spines[side].set_visible(False)
 
-    told = "; ".join(f"{name}: {streams[name]} streams, {in_words(kept[name])}" for name in kept.columns)
+    told = "; ".join(
+        f"{name}: {streams[name]} streams, {counts_in_words(kept[name])}" for name in kept.columns
+    )
     left_out = f" The {MAX_SOURCES} sources with most streams." if len(counts.columns) > MAX_SOURCES else ""
     return Figure(
         draw,
@@ -58,7 +60,7 @@ def shapes_figure(evidence: str, counts: pd.DataFrame, streams: pd.Series) -> Fi
     )
 
 
-def in_words(counts: pd.Series) -> str:
+def counts_in_words(counts: pd.Series) -> str:
     """Names with their counts, those that are not zero."""
     return ", ".join(f"{name} {count}" for name, count in counts.items() if count) or "none"
 
