@@ -24,7 +24,8 @@ from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
 from fragmentlab.qualification.comparing.verdict_texts import verdict_junit, verdict_markdown, verdict_text
 from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS
 from fragmentlab.qualification.runs.run_files import Run, find_run, open_run
-from fragmentlab.qualification.runs.writer import RunWriter
+from fragmentlab.qualification.runs.sources import SourceFacts
+from fragmentlab.qualification.runs.writer import new_run
 
 Record = Callable[..., Run]
 CONFLICT, MISSING = "rejected:identity.conflict", "rejected:identity.missing"
@@ -50,15 +51,10 @@ def made(tmp_path: Path) -> Callable[..., Run]:
         nonlocal count
         count += 1
         subject = {"kind": "command", "name": "a command"}
-        facts = {"kind": "batch", "evidence": "controlled", "declared": "controlled", "count": 1}
-        entries = [{"name": name, "sha256": sha256 * 64, **facts} for name, sha256 in sources]
-        header = {
-            "revision": f"r{count}",
-            "subject": subject,
-            "reconstruction": None,
-            "sources": entries,
-        }
-        with RunWriter(tmp_path / "made", header) as writer:
+        facts = [
+            SourceFacts(name, "batch", sha256 * 64, "controlled", "controlled", 1) for name, sha256 in sources
+        ]
+        with new_run(tmp_path / "made", f"r{count}", subject, facts) as writer:
             for row in rows:
                 faults = []
                 if row["category"]:

@@ -17,11 +17,11 @@ from fragmentlab.corpus.streams import Stream, stream_id
 from fragmentlab.corpus.vectors import load_vectors
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.choose import Choice
-from fragmentlab.qualification.runs.parts import GROUP_ROWS
 from fragmentlab.qualification.runs.record import record_run
 from fragmentlab.qualification.runs.rows import RESULTS, same_calls
 from fragmentlab.qualification.runs.run_files import Run, open_run
 from fragmentlab.qualification.runs.sources import open_sources
+from fragmentlab.qualification.runs.writer import GROUP_ROWS
 
 Record = Callable[..., Run]
 KEEP = Choice(rules="keep-established")
@@ -197,7 +197,7 @@ def test_two_streams_with_one_body_keep_apart(tmp_path: Path, record: Record) ->
 def test_a_replayed_recording_of_live_answers_is_captured(tmp_path: Path) -> None:
     """Nothing answered during this run, so its evidence is not live."""
     (source,) = open_sources([_batch(tmp_path, _stream(_body()), evidence="live")])
-    assert (source.evidence, source.declared) == ("captured", "live")
+    assert (source.facts.evidence, source.facts.declared) == ("captured", "live")
 
 
 def test_a_batch_that_was_altered_leaves_no_run(tmp_path: Path) -> None:

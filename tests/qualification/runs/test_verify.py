@@ -14,8 +14,8 @@ import pytest
 from fragmentlab.errors import InputError
 from fragmentlab.files import locked
 from fragmentlab.qualification.runs.ledger import LEDGER, append_entry, read_ledger
-from fragmentlab.qualification.runs.parts import PARTS, file_sha256
-from fragmentlab.qualification.runs.run_files import RUN_FILE, find_run, header_sha256, list_runs
+from fragmentlab.qualification.runs.rows import PARTS
+from fragmentlab.qualification.runs.run_files import RUN_FILE, file_sha256, find_run, header_sha256, list_runs
 from fragmentlab.qualification.runs.verify import verify_runs
 
 FILES = (RUN_FILE, *PARTS)

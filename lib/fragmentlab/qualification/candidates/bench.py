@@ -61,7 +61,7 @@ def bench(
     rows = []
     for source in sources:
         wrong = [Counterfactual(name) for name in names]
-        rows += [_row(item, source.kind, sets, wrong) for item in source.items()]
+        rows += [_row(item, source.facts.kind, sets, wrong) for item in source.items()]
     return rows
 
 
@@ -99,8 +99,8 @@ def _row(item: Item, kind: str, sets: Mapping[str, RuleSet], wrong: Sequence[Cou
         stream.id,
         item.batch,
         kind,
-        item.evidence,
-        item.provider,
+        stream.evidence,
+        stream.provider,
         default.counts["fragments"],
         Counter(cell for cells in met.values() for cell in cells),
         _ids_beside(default.timeline, met),

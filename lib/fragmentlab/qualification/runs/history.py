@@ -69,7 +69,7 @@ def differences(committed: Sequence[Run], again: Sequence[Run]) -> list[str]:
 
 def stale_sources(committed: Run) -> list[str]:
     """Return the names of sources that changed, came or went since a run was recorded."""
-    now = {source.name: source.sha256 for source in open_sources(committed_sources())}
+    now = {source.facts.name: source.facts.sha256 for source in open_sources(committed_sources())}
     then = {source["name"]: source["sha256"] for source in committed.header["sources"]}
     return sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
 

@@ -24,10 +24,10 @@ from fragmentlab.disclosure import check_label, private_hash
 from fragmentlab.errors import InputError
 from fragmentlab.files import open_file, reason
 from fragmentlab.formats import StrictStruct, decode
-from fragmentlab.qualification.runs.parts import file_sha256
 from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS, Rows
-from fragmentlab.qualification.runs.run_files import SourceFacts
-from fragmentlab.qualification.runs.writer import RunWriter, tidy, unwritable
+from fragmentlab.qualification.runs.run_files import file_sha256
+from fragmentlab.qualification.runs.sources import SourceFacts
+from fragmentlab.qualification.runs.writer import new_run
 from fragmentlab.subjects.answer import STAGES
 
 _MAX_LINE = 1 << 14
@@ -95,28 +95,16 @@ def import_log(
         if not lines:
             raise InputError("the log holds no line")
         file.seek(0)
-        try:
-            runs.mkdir(parents=True, exist_ok=True)
-            for line in tidy(runs):
-                say(line)
-            # A hash of the log could be guessed from what it holds, so it is keyed like those of tasks.
-            source = SourceFacts(
-                _BATCH, "log", private_hash(sha256.encode(), runs), "imported", "imported", lines
-            )
-            header = {
-                "revision": revision,
-                "subject": {"kind": "imported", "name": "an imported log"},
-                "reconstruction": None,
-                "sources": [asdict(source)],
-            }
-            names: Counter[str] = Counter()
-            with RunWriter(runs, header) as writer:
-                for number, data in _lines(file):
-                    fact = decode(data, LogLine, f"line {number} of the log")
-                    writer.add(*_rows(fact, own_id(_name(fact, runs), names)))
-                return writer.complete()
-        except OSError as error:
-            raise unwritable(error) from None
+        # A hash of the log could be guessed from what it holds, so it is keyed like those of tasks.
+        key = private_hash(sha256.encode(), runs)
+        source = SourceFacts(_BATCH, "log", key, "imported", "imported", lines)
+        subject = {"kind": "imported", "name": "an imported log"}
+        names: Counter[str] = Counter()
+        with new_run(runs, revision, subject, [source], say=say) as writer:
+            for number, data in _lines(file):
+                fact = decode(data, LogLine, f"line {number} of the log")
+                writer.add(*_rows(fact, own_id(_name(fact, runs), names)))
+            return writer.complete()
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:

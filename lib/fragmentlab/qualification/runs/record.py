@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
+from msgspec.structs import replace
 from tqdm import tqdm
 
 from fragmentlab.disclosure import check_label, private_hash
@@ -14,7 +16,7 @@ from fragmentlab.qualification.choose import Choice
 from fragmentlab.qualification.runs.pool import observed
 from fragmentlab.qualification.runs.rows import Rows
 from fragmentlab.qualification.runs.sources import open_sources
-from fragmentlab.qualification.runs.writer import RunWriter, tidy, unwritable
+from fragmentlab.qualification.runs.writer import new_run
 from fragmentlab.subjects.guard import end_abandoned
 
 
@@ -36,39 +38,33 @@ def record_run(
     """
     check_label(revision, "the revision label")
     sources = open_sources(arguments)
-    subject = choice.build()
-    header = {
-        "revision": revision,
-        "subject": dict(subject.description),
-        "reconstruction": choice.reconstruction,
-        "sources": [source.facts(runs) for source in sources],
-    }
-    subject.close()
-    promised = sum(source.count for source in sources)
-    private = {source.name for source in sources if source.private}
+    private = {source.facts.name for source in sources if source.private}
+    facts = [
+        replace(source.facts, sha256=private_hash(source.facts.sha256.encode(), runs))
+        if source.private
+        else source.facts
+        for source in sources
+    ]
+    promised = sum(each.count for each in facts)
     items = (item for source in sources for item in source.items())
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-        for line in tidy(runs):
-            say(line)
-        if ended := end_abandoned():
-            say(f"ended {ended} processes of a subject that an interrupted run left")
-        with RunWriter(runs, header) as writer:
-            for rows in tqdm(
-                observed(items, choice, workers),
-                total=promised,
-                unit=" streams",
-                disable=not sys.stderr.isatty(),
-                leave=False,
-            ):
-                writer.add(*(_keyed(rows, runs) if rows[0]["batch"] in private else rows))
-            if writer.streams != promised:
-                raise InputError(
-                    f"{writer.streams} streams were read, {promised} were promised; a batch changed meanwhile"
-                )
-            return writer.complete()
-    except OSError as error:
-        raise unwritable(error) from None
+    with closing(choice.build()) as subject:
+        description = subject.description
+    if ended := end_abandoned():
+        say(f"ended {ended} processes of a subject that an interrupted run left")
+    with new_run(runs, revision, description, facts, reconstruction=choice.reconstruction, say=say) as writer:
+        for rows in tqdm(
+            observed(items, choice, workers),
+            total=promised,
+            unit=" streams",
+            disable=not sys.stderr.isatty(),
+            leave=False,
+        ):
+            writer.add(*(_keyed(rows, runs) if rows[0]["batch"] in private else rows))
+        if writer.streams != promised:
+            raise InputError(
+                f"{writer.streams} streams were read, {promised} were promised; a batch changed meanwhile"
+            )
+        return writer.complete()
 
 
 def _keyed(rows: Rows, runs: Path) -> Rows:

@@ -18,6 +18,7 @@ from msgspec.structs import astuple
 
 from fragmentlab.assembler import Limits, Result
 from fragmentlab.corpus.streams import Stream
+from fragmentlab.disclosure import KINDS
 from fragmentlab.formats import canonical
 from fragmentlab.qualification.runs.sources import Item
 from fragmentlab.subjects.assembler import listing, raw_calls
@@ -47,6 +48,8 @@ DIAGNOSTICS = _schema(
 """One row per fault, ``fault`` counting from 1 within its stream; ``flags`` is JSON text."""
 TIMINGS = _schema("stream batch seconds:float time")
 """Outside row equality: wall seconds of one stream, or the time that an imported log gives."""
+PARTS = {"results.parquet": RESULTS, "diagnostics.parquet": DIAGNOSTICS, "timings.parquet": TIMINGS}
+"""File name -> schema of the three parts that every run has."""
 
 Row = dict[str, Any]
 Rows = tuple[Row, list[Row], Row]
@@ -57,6 +60,7 @@ _FIRST_LIMITS = frozenset(
 """Limits that the hash of conditions always covers. A later one counts only where a stream changes it, so
 that runs recorded before it came stay comparable."""
 _FAULT_FIELDS = DIAGNOSTICS.names[4:-1]
+_COUNTS = ("events", "fragments", "arguments_bytes", "null_continuations")
 
 
 def rows_of(item: Item, observation: Observation) -> Rows:
@@ -67,14 +71,15 @@ def rows_of(item: Item, observation: Observation) -> Rows:
     faults = [
         {
             **key,
-            "evidence": item.evidence,
+            "evidence": stream.evidence,
             "fault": number,
             **{name: getattr(fault, name) for name in _FAULT_FIELDS},
             "flags": canonical(fault.flags),
         }
         for number, fault in enumerate(observation.faults, 1)
     ]
-    return _result(item, observation, reading), faults, {**key, "seconds": observation.seconds, "time": None}
+    timing = {**key, "seconds": observation.seconds, "time": None}
+    return {**key, **_result(item, observation, reading)}, faults, timing
 
 
 def _conditions_sha256(stream: Stream) -> str:
@@ -88,56 +93,39 @@ def _conditions_sha256(stream: Stream) -> str:
     return hashlib.sha256(canonical([stream.tools, limits, stream.end, stream.framing]).encode()).hexdigest()
 
 
-def _first_null(reading: Result) -> int | None:
-    nulls = (
-        r for r in reading.timeline if r.incoming_kind == "null" and r.previous_identity == "established"
-    )
-    return next((row.fragment for row in nulls), None)
-
-
 def _result(item: Item, observation: Observation, reading: Result) -> Row:
+    stream, expected = item.stream, item.expected
     primary = observation.faults[0] if observation.faults else None
+    nulls = (
+        row.fragment
+        for row in reading.timeline
+        if row.incoming_kind == "null" and row.previous_identity == "established"
+    )
+    decided = (observation.outcome, observation.category)
+    wanted = (expected.outcome, expected.category) if expected else (None, None)
     matches = _calls_match(item, observation, reading)
-    expected = item.expected
     return {
-        "stream": item.stream.id,
-        "batch": item.batch,
-        "evidence": item.evidence,
-        "provider": item.provider,
-        "server": item.server,
-        "model": item.model,
-        "body_sha256": hashlib.sha256(item.stream.body).hexdigest(),
-        "conditions_sha256": _conditions_sha256(item.stream),
+        **{name: getattr(stream, name) for name in ("evidence", *KINDS, "body_sha256")},
+        "conditions_sha256": _conditions_sha256(stream),
         "outcome": observation.outcome,
         "stage": primary.stage if primary else None,
         "category": observation.category,
         "incoming_kind": primary.incoming_kind if primary else None,
-        **{name: reading.counts[name] for name in ("events", "fragments", "arguments_bytes")},
-        "null_continuations": reading.counts["null_continuations"],
-        "first_null_fragment": _first_null(reading),
+        **{name: reading.counts[name] for name in _COUNTS},
+        "first_null_fragment": next(nulls, None),
         "tolerances": canonical(reading.tolerances),
-        "expected_outcome": expected.outcome if expected else None,
-        "expected_category": expected.category if expected else None,
-        "as_expected": _as_expected(item, observation, matches),
+        "expected_outcome": wanted[0],
+        "expected_category": wanted[1],
+        "as_expected": decided == wanted and matches is not False if expected else None,
         "calls_match": matches,
     }
-
-
-def _as_expected(item: Item, observation: Observation, matches: bool | None) -> bool | None:
-    if item.expected is None:
-        return None
-    same = (observation.outcome, observation.category) == (item.expected.outcome, item.expected.category)
-    return same and matches is not False
 
 
 def _calls_match(item: Item, observation: Observation, reading: Result) -> bool | None:
     if observation.outcome != "accepted":
         return None
-    if item.expected is not None:
-        wanted: Sequence[RawCall] = [astuple(call) for call in item.expected.calls]
-    else:
-        wanted = raw_calls(reading)
-    return same_calls(observation.calls, wanted) if wanted else None
+    calls = [astuple(call) for call in item.expected.calls] if item.expected else raw_calls(reading)
+    return same_calls(observation.calls, calls) if calls else None
 
 
 def same_calls(calls: Sequence[RawCall], wanted: Sequence[RawCall]) -> bool:

@@ -14,33 +14,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from msgspec import UNSET, Meta, UnsetType
 
 from fragmentlab.disclosure import shown_name
 from fragmentlab.errors import InputError
-from fragmentlab.files import WORKING, data_folder, read_bytes
+from fragmentlab.files import WORKING, data_folder, open_file, read_bytes
 from fragmentlab.formats import SHA256, StrictStruct, decode
 from fragmentlab.qualification.runs.ledger import Entry, read_ledger
-from fragmentlab.qualification.runs.parts import PARTS, file_sha256, read_part
+from fragmentlab.qualification.runs.rows import PARTS
+from fragmentlab.qualification.runs.sources import Count, SourceFacts
 
 RUN_FILE = "run.json"
 SCHEMA = "fragmentlab-run-v1"
 CANDIDATE = "candidate"
 """Begins the recorded name of a rule set that the kit does not ship."""
 _MAX_BYTES = 64 << 20
-
-Count = Annotated[int, Meta(ge=0)]
-
-
-class SourceFacts(StrictStruct, frozen=True):
-    """One batch, vector file or log that the run was made over."""
-
-    name: str
-    kind: str
-    sha256: Annotated[str, SHA256]
-    evidence: str
-    declared: Annotated[str, Meta(description="The evidence that the batch claims.")]
-    count: Count
 
 
 class SubjectFacts(StrictStruct, frozen=True):
@@ -155,7 +144,7 @@ class Run:
 
     def _part(self, name: str) -> pa.Table:
         try:
-            return read_part(self.folder / name)
+            return pq.read_table(self.folder / name, schema=PARTS[name])
         except (OSError, ValueError, pa.ArrowException):
             raise InputError(f"run {self.id}: {name} cannot be read as rows of a run") from None
 
@@ -190,6 +179,12 @@ def parse_run_file(data: bytes, name: str) -> tuple[Mapping[str, Any], Footer]:
     if header_sha256(header) != footer.header_sha256:
         raise InputError(f"run {name} has no valid footer, so it is not a run; it was cut off or altered")
     return header, footer
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hex."""
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def header_sha256(header: Mapping[str, Any]) -> str:

@@ -11,8 +11,7 @@ from fragmentlab.disclosure import PRIVATE_KEY
 from fragmentlab.errors import InputError
 from fragmentlab.files import WORKING, reason
 from fragmentlab.qualification.runs.ledger import LEDGER, Entry, scan_ledger
-from fragmentlab.qualification.runs.parts import file_sha256
-from fragmentlab.qualification.runs.run_files import RUN_FILE, Part, locate, parse_run_file
+from fragmentlab.qualification.runs.run_files import RUN_FILE, Part, file_sha256, locate, parse_run_file
 
 _BESIDE = frozenset({LEDGER, PRIVATE_KEY, "expectations.json"})
 

@@ -16,48 +16,85 @@ import shutil
 import signal
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec.structs import asdict
 
 from fragmentlab import __version__
 from fragmentlab.disclosure import slug
 from fragmentlab.errors import InputError
 from fragmentlab.files import WORKING, locked, reason, remove_abandoned, sync_folder
 from fragmentlab.qualification.runs.ledger import append_entry, now, read_ledger
-from fragmentlab.qualification.runs.parts import PARTS, PartWriter
-from fragmentlab.qualification.runs.rows import Row
-from fragmentlab.qualification.runs.run_files import RUN_FILE, SCHEMA, header_sha256, locate
+from fragmentlab.qualification.runs.rows import PARTS, Row
+from fragmentlab.qualification.runs.run_files import (
+    RUN_FILE,
+    SCHEMA,
+    Part,
+    file_sha256,
+    header_sha256,
+    locate,
+)
+from fragmentlab.qualification.runs.sources import SourceFacts
 
+GROUP_ROWS = 2048
 _PACKAGES = ("msgspec", "jsonschema", "pyarrow")
 
 
-class RunWriter:
-    """A run in the making; leaving the ``with`` block without ``complete`` removes it."""
+@contextlib.contextmanager
+def new_run(
+    runs: Path,
+    revision: str,
+    subject: Mapping[str, Any],
+    sources: Iterable[SourceFacts],
+    *,
+    reconstruction: str | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Iterator[RunWriter]:
+    """Begin a run, once what killed processes left is put right; leaving without ``complete`` removes it.
 
-    def __init__(self, runs: Path, header: Mapping[str, Any]) -> None:
+    Raises InputError where it cannot be written; nothing of it is left then.
+    """
+    header = {
+        "revision": revision,
+        "subject": dict(subject),
+        "reconstruction": reconstruction,
+        "sources": [asdict(source) for source in sources],
+    }
+    try:
         runs.mkdir(parents=True, exist_ok=True)
-        self._runs, self._header, self._started = runs, dict(header), now()
-        self.folder = runs / f"{WORKING}{uuid.uuid4().hex[:12]}"
+        for line in tidy(runs):
+            say(line)
+        folder = runs / f"{WORKING}{uuid.uuid4().hex[:12]}"
+        with contextlib.ExitStack() as stack:
+            with locked(runs):
+                folder.mkdir()
+                # Held as long as this process lives: so what a killed one left is told from it.
+                stack.enter_context(locked(folder))
+            yield RunWriter(folder, header, stack)
+    except OSError as error:
+        raise InputError(
+            f"the run could not be written ({reason(error)}); nothing was recorded and its folder is removed"
+        ) from None
+
+
+class RunWriter:
+    """A run in the making, in a working folder that goes with the stack unless the run was recorded."""
+
+    def __init__(self, folder: Path, header: Mapping[str, Any], stack: contextlib.ExitStack) -> None:
+        self.folder, self._runs, self._header, self._started = folder, folder.parent, header, now()
         self.recorded = False
-        self._stack = ExitStack()
         self._counts: Counter[str] = Counter()
         self._evidence: dict[str, Counter[str]] = {}
-        try:
-            with locked(runs):
-                self.folder.mkdir()
-                # Held as long as this process lives: so what a killed one left is told from it.
-                self._stack.enter_context(locked(self.folder))
-            self._parts = {
-                name: self._stack.enter_context(PartWriter(self.folder / name, schema))
-                for name, schema in PARTS.items()
-            }
-        except BaseException:
-            self._abandon()
-            raise
+        stack.callback(self._remove_unrecorded)
+        self._parts: dict[str, _PartWriter] = {}
+        for name in PARTS:
+            self._parts[name] = _PartWriter(folder / name)
+            stack.callback(self._parts[name].close)
 
     def add(self, result: Row, diagnostics: Iterable[Row], timing: Row) -> None:
         """Take the rows of one stream."""
@@ -77,8 +114,8 @@ class RunWriter:
 
     def complete(self) -> Path:
         """Seal the run, enter it in the ledger and return its folder."""
-        footer_parts = [part.finish() for part in self._parts.values()]
-        content = json.dumps(self._content(footer_parts), indent=1, sort_keys=True).encode() + b"\n"
+        parts = [asdict(part.finish()) for part in self._parts.values()]
+        content = json.dumps(self._content(parts), indent=1, sort_keys=True).encode() + b"\n"
         with (self.folder / RUN_FILE).open("xb") as file:
             file.write(content)
             file.flush()
@@ -97,24 +134,11 @@ class RunWriter:
             sync_folder(self._runs)
         return place
 
-    def __enter__(self) -> RunWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.recorded:
-            self._stack.close()
-        else:
-            self._abandon()
-
-    def _abandon(self) -> None:
-        try:
-            self._stack.close()
-        finally:
+    def _remove_unrecorded(self) -> None:
+        if not self.recorded:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _content(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _content(self, parts: list[dict[str, Any]]) -> dict[str, Any]:
         header = {
             **self._header,
             "started": self._started,
@@ -127,8 +151,47 @@ class RunWriter:
                 **{name: version(name) for name in _PACKAGES},
             },
         }
-        footer = {"header_sha256": header_sha256(header), "parts": list(parts)}
+        footer = {"header_sha256": header_sha256(header), "parts": parts}
         return {"schema": SCHEMA, "header": header, "footer": footer}
+
+
+class _PartWriter:
+    """Writes rows of one part in order; no more than GROUP_ROWS are held."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._schema = path, PARTS[path.name]
+        self._file = path.open("xb")
+        self._writer = pq.ParquetWriter(self._file, self._schema)
+        self._rows: list[Row] = []
+        self._count = 0
+
+    def add(self, row: Row) -> None:
+        self._rows.append(row)
+        self._count += 1
+        if len(self._rows) == GROUP_ROWS:
+            self._flush()
+
+    def finish(self) -> Part:
+        """Write what is held, make it durable and return the part's entry for the footer."""
+        self._flush()
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        return Part(self._path.name, self._count, self._path.stat().st_size, file_sha256(self._path))
+
+    def close(self) -> None:
+        """Let go of a part that may be unfinished: its folder is then about to be removed."""
+        # On a full disk its own end cannot be written.
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
+            self._rows = []
 
 
 @contextlib.contextmanager
@@ -157,10 +220,3 @@ def tidy(runs: Path) -> list[str]:
         *(f"run {name} was recorded by an interrupted process; it now has its name" for _, name in unnamed),
         *(f"removed what an interrupted run left: {path.name}" for path in removed),
     ]
-
-
-def unwritable(error: OSError) -> InputError:
-    """The one line for a run that could not be written; nothing of it is left."""
-    return InputError(
-        f"the run could not be written ({reason(error)}); nothing was recorded and its folder is removed"
-    )
