@@ -29,7 +29,7 @@ from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream, own_id
 from fragmentlab.disclosure import KINDS, NameAliases, refuse_private, shown_name
 from fragmentlab.errors import InputError
-from fragmentlab.files import data_folder
+from fragmentlab.files import data_folder, find_path
 from fragmentlab.qualification.runs.ledger import LEDGER
 from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs, runs_folders
 from fragmentlab.reports.columns import (
@@ -247,7 +247,7 @@ def _opened(origin: Origin) -> Iterator[Run | Batch | Stream]:
             yield from _opened(each)
     elif (Path(origin) / LEDGER).exists():
         yield from list_runs(Path(origin))
-    elif (Path(origin) / MANIFEST).exists() or (data_folder("batches") / origin / MANIFEST).exists():
+    elif (find_path(origin, "batches") / MANIFEST).exists():
         yield refuse_private(open_batch(origin))
     else:
         yield find_run(str(origin), [*runs_folders(None), data_folder("runs")])

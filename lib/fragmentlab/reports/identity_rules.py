@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,6 @@ from fragmentlab.assembler.rules import CELLS, COLUMNS, DEFAULT_RULES, IDENTITIE
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.disclosure import shown_name
 from fragmentlab.errors import InputError
-from fragmentlab.files import data_folder, kit_folder
 from fragmentlab.qualification.candidates.assessment import assess
 from fragmentlab.qualification.candidates.bench import BenchRow, bench
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
@@ -29,6 +27,7 @@ from fragmentlab.qualification.candidates.modelcheck import (
 )
 from fragmentlab.qualification.candidates.sequences import Steps
 from fragmentlab.qualification.runs.sources import open_sources
+from fragmentlab.reports.frame.parameters import names_in
 from fragmentlab.reports.show.candidate import REPLAYED, CandidateTables
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.prose import Conclusion, ResultDoesNotHold, conclude
@@ -282,9 +281,9 @@ def put_on_the_bench(parameters: SimpleNamespace) -> Bench:
     folders with commas) and ``candidate`` (a rule set's name or file). Raises InputError for what cannot be
     read or used, and for a rule set that bears the name of another one.
     """
-    candidate = _rules(parameters.candidate)
-    tables = _distinct([*map(_rules, _listed(parameters.rules)), candidate])
-    sources = open_sources([_place(name, "batches") for name in _listed(parameters.batches)])
+    candidate = find_rules(parameters.candidate)
+    tables = _distinct([*map(find_rules, names_in(parameters.rules)), candidate])
+    sources = open_sources(names_in(parameters.batches))
     if not sources:
         raise InputError("the parameter batches names no batch and no vector file")
     rows, checks = tuple(bench(sources, tables, COUNTERFACTUALS)), check_all(tables)
@@ -340,20 +339,6 @@ def _distinct(tables: Sequence[RuleSet]) -> list[RuleSet]:
         if rules.name in SHIPPED and rules != SHIPPED[rules.name]:
             raise InputError("a rules file has the name of a shipped rule set; give it a name of its own")
     return list(found.values())
-
-
-def _listed(text: str) -> list[str]:
-    return [name for part in text.split(",") if (name := part.strip())]
-
-
-def _rules(name: str) -> RuleSet:
-    return find_rules(name if name in SHIPPED else str(_place(name, "rules")))
-
-
-def _place(name: str, kind: str) -> Path:
-    """A path as given, else in the kit, else in the kit's folder of that kind; else as given."""
-    places = (Path(name), kit_folder() / name, data_folder(kind) / name)
-    return next((place for place in places if place.exists()), Path(name))
 
 
 def _by_evidence(streams: pd.DataFrame) -> list[int]:

@@ -24,6 +24,7 @@ from fragmentlab.corpus.vectors import load_vectors, stream_of, vector_paths
 from fragmentlab.disclosure import refuse_private, shown_name
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
+from fragmentlab.reports.frame.parameters import names_in
 from fragmentlab.reports.frames import (
     AssembledStream,
     StreamFrames,
@@ -264,7 +265,7 @@ def investigate(parameters: SimpleNamespace) -> Investigation:
     where a batch holds no refused stream.
     """
     rules = find_rules(parameters.rules)
-    tools = tuple(name.strip() for name in parameters.tools.split(",") if name.strip()) or None
+    tools = tuple(names_in(parameters.tools)) or None
     named = parameters.file or parameters.stream or not parameters.batch
     candidates = (
         (ids, replace(stream, tools=tools) if tools else stream) for ids, stream in _candidates(parameters)

@@ -14,6 +14,7 @@ from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.disclosure import refuse_private, shown_name
 from fragmentlab.errors import InputError
+from fragmentlab.reports.frame.parameters import names_in
 from fragmentlab.reports.frames import StreamFrames, assemble_all, stream_frames
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.prose import Callout, Conclusion, conclude
@@ -240,10 +241,9 @@ def open_shapes(parameters: SimpleNamespace) -> ProviderShapes:
 
     Raises InputError for a name that is no batch, and where none is named.
     """
-    named = [name.strip() for name in parameters.batches.split(",") if name.strip()]
-    if not named:
+    batches = [refuse_private(open_batch(name)) for name in names_in(parameters.batches)]
+    if not batches:
         raise InputError("batches names no batch; give names or folders with commas between them")
-    batches = [refuse_private(open_batch(name)) for name in named]
     rules = find_rules(parameters.rules)
     frames = stream_frames(assemble_all(batches, {rules.name: rules, **SHIPPED}.values()))
     shown = [shown_name(name, "your rule set") for name in {rules.name: rules, **SHIPPED}]

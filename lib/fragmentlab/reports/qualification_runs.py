@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +14,7 @@ import pandas as pd
 from fragmentlab.assembler.categories import COMPOUND
 from fragmentlab.corpus.streams import EVIDENCE
 from fragmentlab.disclosure import for_terminal
-from fragmentlab.files import data_folder, kit_folder
+from fragmentlab.files import data_folder, find_path
 from fragmentlab.qualification.comparing.comparison import KINDS, MOVE_COLUMNS, compare_runs
 from fragmentlab.qualification.comparing.expectations import Declared, load_expectations
 from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
@@ -23,6 +22,7 @@ from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED, mo
 from fragmentlab.qualification.note_facts import null_sentence
 from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs
 from fragmentlab.reports import frames
+from fragmentlab.reports.frame.parameters import names_in
 from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, Parts, ResultDoesNotHold, conclude
 from fragmentlab.reports.show.runs_charts import category_figure, category_styles
 from fragmentlab.reports.show.shares import share_figure, with_shares
@@ -211,20 +211,14 @@ def open_qualification(p: SimpleNamespace) -> Qualification:
 
     Raises InputError for runs, batches or expectations that cannot be used.
     """
-    folder = _resolved(p.runs)
-    batches = [name.strip() for name in p.batches.split(",") if name.strip()]
+    folder = find_path(p.runs, "runs")
+    batches = names_in(p.batches)
     base, target = (find_run(name, [folder, data_folder("runs")]) for name in (p.base, p.target))
-    declared = load_expectations(_resolved(p.expectations)) if p.expectations else Declared()
+    declared = load_expectations(find_path(p.expectations, "runs")) if p.expectations else Declared()
     recorded = list_runs(folder)
     others = [run for run in (base, target) if run.id not in {known.id for known in recorded}]
     verdict = verdict_of(compare_runs(base, target, batches), declared)
     return Qualification([*others, *recorded], verdict, batches)
-
-
-def _resolved(option: str) -> Path:
-    """A path as given, or else within the kit: a notebook may be run from anywhere."""
-    path = Path(option)
-    return path if path.exists() or path.is_absolute() else kit_folder() / path
 
 
 def _whose(base: Run, target: Run) -> list[str]:

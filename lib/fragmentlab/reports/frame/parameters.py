@@ -91,6 +91,11 @@ def parse_assignments(assignments: Iterable[str], declared: Mapping[str, Paramet
     return given
 
 
+def names_in(text: str) -> list[str]:
+    """The names that a parameter lists with commas, in order; blanks around them are dropped."""
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
 def typed(parameter: Parameter, text: str) -> str | int | float | bool:
     """Convert the text of a command line to the declared type; text stays as it is, ``007`` included."""
     value = _converted(parameter.type, text)
