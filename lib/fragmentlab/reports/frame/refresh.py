@@ -42,6 +42,6 @@ def refresh(path: Path) -> str | None:
     with scratch_folder() as scratch:
         [execution] = execute(plan.jobs, scratch, lambda _: None)
     if execution.passed:
-        text = json.dumps(committed_form(execution.content), indent=1, ensure_ascii=False)
+        text = json.dumps(committed_form(execution.content), indent=1, ensure_ascii=False, sort_keys=True)
         write_whole(path, text + "\n")
     return execution.reason
