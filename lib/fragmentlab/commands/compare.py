@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from fragmentlab.commands.runs import add_runs
 from fragmentlab.files import write_whole
 
 
@@ -13,12 +14,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of docs/design.md, section 8."""
     parser.add_argument("base", metavar="BASE", help="a revision label, a run's id, or its folder's path")
     parser.add_argument("target", metavar="TARGET", help="the run that is judged, named likewise")
-    parser.add_argument(
-        "--runs",
-        metavar="DIR",
-        action="append",
-        help="folder of runs; may be repeated (default: runs, then the kit's own)",
-    )
+    add_runs(parser)
     parser.add_argument(
         "--unrecorded", action="store_true", help="also take a folder that is in no ledger, by its path"
     )
@@ -38,7 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the verdict, write the files asked for, and exit 1 on regression."""
     from fragmentlab.qualification.comparing.comparison import compare_runs
-    from fragmentlab.qualification.comparing.expectations import Declared, load_expectations, proposal
+    from fragmentlab.qualification.comparing.expectations import (
+        DEFAULT_FILE,
+        Declared,
+        load_expectations,
+        proposal,
+    )
     from fragmentlab.qualification.comparing.verdict import verdict_of
     from fragmentlab.qualification.comparing.verdict_texts import (
         verdict_junit,
@@ -47,7 +48,11 @@ def run(args: argparse.Namespace) -> int:
     )
     from fragmentlab.qualification.runs.run_files import find_run, runs_folders
 
-    declared = load_expectations(path) if (path := _expectations(args.expectations)) else Declared()
+    expectations = args.expectations
+    if not expectations and Path(DEFAULT_FILE).is_file():
+        expectations = DEFAULT_FILE
+        print(f"compare: declared flips are taken from {DEFAULT_FILE}", file=sys.stderr)
+    declared = load_expectations(Path(expectations)) if expectations else Declared()
     folders = runs_folders(args.runs)
     base, target = (find_run(name, folders, unrecorded=args.unrecorded) for name in (args.base, args.target))
     comparison = compare_runs(base, target, [name for name in args.batches.split(",") if name])
@@ -59,14 +64,3 @@ def run(args: argparse.Namespace) -> int:
     if args.propose:
         write_whole(args.propose, proposal(verdict.undeclared))
     return 1 if verdict.is_regression else 0
-
-
-def _expectations(option: str | None) -> Path | None:
-    from fragmentlab.qualification.comparing.expectations import DEFAULT_FILE
-
-    if option:
-        return Path(option)
-    if not Path(DEFAULT_FILE).is_file():
-        return None
-    print(f"compare: declared flips are taken from {DEFAULT_FILE}", file=sys.stderr)
-    return Path(DEFAULT_FILE)

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 
 _MIB = 1 << 20
+
+
+def _number(kind: type, most: int, what: str) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        with suppress(ValueError):
+            if 0 < (value := kind(text)) <= most:
+                return value
+        raise argparse.ArgumentTypeError(f"must be {what}")
+
+    return parse
+
+
+_SECONDS = _number(float, 86400, "a number of seconds above 0")
+_AT_LEAST_ONE = _number(int, 1 << 20, "a whole number of at least 1")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,22 +51,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--subject", metavar="NAME", help="test a subject of `fragmentlab subjects list`")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="folder of runs (default: runs)")
     parser.add_argument(
-        "--workers", metavar="N", type=_at_least_one, default=1, help="processes (default: 1)"
+        "--workers", metavar="N", type=_AT_LEAST_ONE, default=1, help="processes (default: 1)"
     )
     command = parser.add_argument_group("with --exec")
     command.add_argument(
         "--long-lived", action="store_true", help="one process for all streams, which come length-prefixed"
     )
     command.add_argument(
-        "--time-limit", metavar="S", type=_positive, default=10.0, help="seconds per stream (default: 10)"
+        "--time-limit", metavar="S", type=_SECONDS, default=10.0, help="seconds per stream (default: 10)"
     )
     command.add_argument(
-        "--memory-limit", metavar="MIB", type=_at_least_one, default=1024, help="MiB (default: 1024)"
+        "--memory-limit", metavar="MIB", type=_AT_LEAST_ONE, default=1024, help="MiB (default: 1024)"
     )
     command.add_argument(
         "--output-limit",
         metavar="MIB",
-        type=_at_least_one,
+        type=_AT_LEAST_ONE,
         default=4,
         help="MiB of output per stream (default: 4)",
     )
@@ -73,17 +89,13 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         _say("interrupted: nothing was recorded and nothing is left to remove")
         raise
-    for line in _summary(open_run(folder).header["counts"]):
-        _say(line)
+    counts = open_run(folder).header["counts"]
+    outcomes = [f"{count} {name}" for name, count in sorted(counts.items()) if name != "streams"]
+    _say(f"{counts['streams']} streams: {', '.join(outcomes)}")
+    if counts.get("failed") == counts["streams"]:
+        _say("the command answered for no stream: give it one on standard input and see what it prints")
     print(folder)
     return 0
-
-
-def _summary(counts: Mapping[str, int]) -> Iterator[str]:
-    outcomes = [f"{count} {name}" for name, count in sorted(counts.items()) if name != "streams"]
-    yield f"{counts['streams']} streams: {', '.join(outcomes)}"
-    if counts.get("failed") == counts["streams"]:
-        yield "the command answered for no stream: give it one on standard input and see what it prints"
 
 
 def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]
@@ -109,19 +121,3 @@ def _choice(args: argparse.Namespace):  # type: ignore[no-untyped-def]
 
 def _say(line: str) -> None:
     print(f"qualify: {for_terminal(line)}", file=sys.stderr, flush=True)
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 1 << 20:
-        raise argparse.ArgumentTypeError("must be a whole number of at least 1")
-    return int(text)
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 86400:
-        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
-    return value

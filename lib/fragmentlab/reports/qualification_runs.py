@@ -19,7 +19,7 @@ from fragmentlab.qualification.comparing.comparison import KINDS, MOVE_COLUMNS, 
 from fragmentlab.qualification.comparing.expectations import Declared, load_expectations
 from fragmentlab.qualification.comparing.verdict import Verdict, verdict_of
 from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED, move_of, place_of, summary
-from fragmentlab.qualification.note_facts import null_sentence
+from fragmentlab.qualification.note import null_sentence
 from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs
 from fragmentlab.reports import frames
 from fragmentlab.reports.frame.parameters import names_in

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from fragmentlab.assembler import CATEGORIES, Fault
-from fragmentlab.assembler.rules import IDENTITIES, INCOMING_KINDS
+from fragmentlab.assembler.rules import Identity, IncomingKind
 from fragmentlab.errors import InputError
 from fragmentlab.formats import decode
 from fragmentlab.subjects.interface import FAILED, UNLISTED, UNNAMED, Observation, RawCall
@@ -17,14 +17,15 @@ from fragmentlab.subjects.interface import FAILED, UNLISTED, UNNAMED, Observatio
 STAGES = frozenset(category.stage for category in CATEGORIES.values())
 """Every stage that a diagnostic may name."""
 _MAX_FAULTS = 100
-_MAX_ORDINAL = 1 << 31
-_CLOSED: Mapping[str, tuple[object, ...]] = {
-    "incoming_kind": INCOMING_KINDS,
-    "incoming_empty": (True, False),
-    "had_id": (True, False),
-    "previous_identity": IDENTITIES,
-    "next_identity": IDENTITIES,
+
+Ordinal = Annotated[int, Meta(ge=1, lt=1 << 31)]
+_FACTS: Mapping[str, Any] = {
+    **dict.fromkeys(("event", "fragment", "call"), Ordinal),
+    "incoming_kind": IncomingKind,
+    **dict.fromkeys(("incoming_empty", "had_id"), bool),
+    **dict.fromkeys(("previous_identity", "next_identity"), Identity),
 }
+"""Fact of a fault -> the values that are taken."""
 
 
 class AnswerCall(msgspec.Struct, frozen=True):
@@ -81,10 +82,9 @@ def read_answer(output: bytes, seconds: float, categories: frozenset[str]) -> Ob
         answer = decode(output, Answer, "the answer")
     except InputError:
         return failed("subject.garbage", seconds)
-    if answer.outcome == "accepted":
-        return Observation(answer.outcome, calls=_calls(answer.calls or ()), seconds=seconds)
-    if answer.outcome == "no_calls":
-        return Observation(answer.outcome, seconds=seconds)
+    if answer.outcome != "rejected":
+        calls = _calls(answer.calls or ()) if answer.outcome == "accepted" else ()
+        return Observation(answer.outcome, calls=calls, seconds=seconds)
     category = _category(answer.category, categories)
     faults = tuple(_fault(fault, categories) for fault in (answer.faults or ())[:_MAX_FAULTS])
     # A subject may name only its category; the primary fault is listed in any case, and first.
@@ -113,15 +113,12 @@ def _stage(category: str, value: Any) -> str:
 
 def _fault(fault: AnswerFault, categories: frozenset[str]) -> Fault:
     category = _category(fault.category, categories)
-    ordinals = {name: _ordinal(getattr(fault, name)) for name in ("event", "fragment", "call")}
-    closed = {name: _closed(getattr(fault, name), allowed) for name, allowed in _CLOSED.items()}
-    return Fault(category, _stage(category, fault.stage), **ordinals, **closed)  # type: ignore[arg-type]
+    facts = {name: _taken(getattr(fault, name), kind) for name, kind in _FACTS.items()}
+    return Fault(category, _stage(category, fault.stage), **facts)  # type: ignore[arg-type]
 
 
-def _ordinal(value: Any) -> int | None:
-    return value if type(value) is int and 0 < value < _MAX_ORDINAL else None
-
-
-def _closed(value: Any, allowed: tuple[object, ...]) -> Any:
-    # Compared with type, since 1 == True.
-    return next((known for known in allowed if type(known) is type(value) and known == value), None)
+def _taken(value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return None

@@ -14,8 +14,7 @@ import pytest
 
 from fragmentlab.errors import InputError
 from fragmentlab.qualification.choose import Choice
-from fragmentlab.qualification.note import note_html, note_markdown
-from fragmentlab.qualification.note_facts import make_note, null_sentence
+from fragmentlab.qualification.note import make_note, note_html, note_markdown, null_sentence
 from fragmentlab.qualification.runs.imported import import_log
 from fragmentlab.qualification.runs.record import record_run
 from fragmentlab.qualification.runs.run_files import Run, list_runs, open_run

@@ -28,13 +28,11 @@ from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS, Rows
 from fragmentlab.qualification.runs.run_files import file_sha256
 from fragmentlab.qualification.runs.sources import SourceFacts
 from fragmentlab.qualification.runs.writer import new_run
-from fragmentlab.subjects.answer import STAGES
+from fragmentlab.subjects.answer import STAGES, Ordinal
 
 _MAX_LINE = 1 << 14
 _STREAM = re.compile(r"s-[0-9a-f]{16}(-\d{1,6})?", re.ASCII)
 _BATCH = "imported"
-
-Ordinal = Annotated[int, Meta(ge=1, lt=1 << 31)]
 
 
 class LogLine(StrictStruct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from fragmentlab.errors import InputError
 from fragmentlab.files import open_file, reason, write_whole
@@ -42,20 +42,28 @@ class Entry(StrictStruct, frozen=True):
         """The entry as it stands in the file."""
         return canonical(asdict(self)).encode() + b"\n"
 
+    def hashed(self) -> Entry:
+        """The same entry with the hash that it must have."""
+        facts = asdict(self)
+        del facts["hash"]
+        return replace(self, hash=hashlib.sha256(canonical(facts).encode()).hexdigest())
+
 
 def scan_ledger(folder: Path) -> tuple[list[Entry], list[str]]:
     """Return the entries up to the first broken line, and what is wrong, if anything."""
-    path = folder / LEDGER
-    if not path.exists():
-        return [], []
     entries: list[Entry] = []
-    with open_file(path) as file:
+    if not (folder / LEDGER).exists():
+        return entries, []
+    with open_file(folder / LEDGER) as file:
         lines = file.read().splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
-        entry = _entry(line)
-        if entry is None:
+        try:
+            entry = decode(line, Entry, LEDGER)
+        except InputError:
+            entry = None
+        if entry is None or entry.hashed() != entry or entry.line() != line:
             return entries, [f"{LEDGER}, line {number} was altered: it is not the line that was written"]
-        if entry.number != number or entry.previous != (entries[-1].hash if entries else FIRST):
+        if (entry.number, entry.previous) != (number, _last(entries)):
             return entries, [
                 f"{LEDGER}, line {number} does not follow the line before it: a line was dropped or added"
             ]
@@ -74,23 +82,14 @@ def read_ledger(folder: Path) -> list[Entry]:
     return entries
 
 
-def append_entry(folder: Path, run: str, run_sha256: str, revision: str) -> Entry:
+def append_entry(folder: Path, run: str, run_sha256: str, revision: str) -> None:
     """Add a run under the lock, which the caller holds.
 
     Raises InputError where it cannot be written; the ledger is then as it was.
     """
     entries = read_ledger(folder)
-    facts = {
-        "number": len(entries) + 1,
-        "previous": entries[-1].hash if entries else FIRST,
-        "recorded": now(),
-        "run": run,
-        "run_sha256": run_sha256,
-        "revision": revision,
-    }
-    entry = Entry(**facts, hash=_hash(facts))  # type: ignore[arg-type]
+    entry = Entry(len(entries) + 1, _last(entries), now(), run, run_sha256, revision, hash="").hashed()
     write_whole(folder / LEDGER, b"".join(known.line() for known in [*entries, entry]))
-    return entry
 
 
 def now() -> str:
@@ -98,14 +97,5 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _entry(line: bytes) -> Entry | None:
-    try:
-        entry = decode(line, Entry, LEDGER)
-    except InputError:
-        return None
-    facts = asdict(entry)
-    return entry if facts.pop("hash") == _hash(facts) and entry.line() == line else None
-
-
-def _hash(facts: object) -> str:
-    return hashlib.sha256(canonical(facts).encode()).hexdigest()
+def _last(entries: list[Entry]) -> str:
+    return entries[-1].hash if entries else FIRST

@@ -21,7 +21,7 @@ from fragmentlab.disclosure import shown_name
 from fragmentlab.errors import InputError
 from fragmentlab.files import WORKING, data_folder, open_file, read_bytes
 from fragmentlab.formats import SHA256, StrictStruct, decode
-from fragmentlab.qualification.runs.ledger import Entry, read_ledger
+from fragmentlab.qualification.runs.ledger import LEDGER, Entry, read_ledger
 from fragmentlab.qualification.runs.rows import PARTS
 from fragmentlab.qualification.runs.sources import Count, SourceFacts
 
@@ -122,25 +122,16 @@ class Run:
     def title(self) -> str:
         """Revision and what was tested, with what a reader must know of it."""
         name = self.rules or self.subject["name"]
-        facts = [
-            "" if name == self.revision else name,
-            f"a reconstruction made {self.header['started'][:10]}" if self.is_reconstruction else "",
-            "" if self.recorded else "in no ledger",
-        ]
-        shown = ", ".join(filter(None, facts))
-        return f"{self.revision} ({shown})" if shown else self.revision
+        facts = [name] if name != self.revision else []
+        if self.is_reconstruction:
+            facts.append(f"a reconstruction made {self.header['started'][:10]}")
+        if not self.recorded:
+            facts.append("in no ledger")
+        return f"{self.revision} ({', '.join(facts)})" if facts else self.revision
 
-    @cached_property
-    def results(self) -> pa.Table:
-        return self._part("results.parquet")
-
-    @cached_property
-    def diagnostics(self) -> pa.Table:
-        return self._part("diagnostics.parquet")
-
-    @cached_property
-    def timings(self) -> pa.Table:
-        return self._part("timings.parquet")
+    results = cached_property(lambda self: self._part("results.parquet"))
+    diagnostics = cached_property(lambda self: self._part("diagnostics.parquet"))
+    timings = cached_property(lambda self: self._part("timings.parquet"))
 
     def _part(self, name: str) -> pa.Table:
         try:
@@ -223,11 +214,19 @@ def find_run(name: str, folders: Sequence[Path], *, unrecorded: bool = False) ->
     """
     for runs in folders:
         entries = read_ledger(runs)
-        for matches in (lambda e: e.run == name, lambda e: e.revision == name):
-            if found := [entry for entry in entries if matches(entry)]:
-                return _recorded(runs, found[-1])
+        named = [entry for entry in entries if entry.run == name]
+        if named := named or [entry for entry in entries if entry.revision == name]:
+            return _recorded(runs, named[-1])
     if "/" in name and Path(name).is_dir():
-        return _by_folder(Path(name).resolve(), unrecorded)
+        path = Path(name).resolve()
+        entry = next((entry for entry in read_ledger(path.parent) if entry.run == path.name), None)
+        run = open_run(path, entry)
+        if entry is None and not unrecorded:
+            raise InputError(
+                f"run {path.name} is in no ledger, so nothing shows that it was not altered; to use it all "
+                "the same, add --unrecorded"
+            )
+        return run
     searched = ", ".join(map(str, folders)) or "no folder"
     beside = f"; for the folder of that name, write ./{name}" if Path(name).is_dir() else ""
     raise InputError(f"no run is named {name} (searched: {searched}); see `fragmentlab runs list`{beside}")
@@ -240,15 +239,10 @@ def runs_folders(option: Sequence[str] | None) -> list[Path]:
     return [folder for folder in (Path("runs"), data_folder("runs")) if folder.is_dir()]
 
 
-def _by_folder(path: Path, unrecorded: bool) -> Run:
-    entry = next((entry for entry in read_ledger(path.parent) if entry.run == path.name), None)
-    run = open_run(path, entry)
-    if entry is None and not unrecorded:
-        raise InputError(
-            f"run {path.name} is in no ledger, so nothing shows that it was not altered; to use it all the "
-            "same, add --unrecorded"
-        )
-    return run
+def known_runs(option: Sequence[str] | None) -> list[Run]:
+    """Every recorded run of the folders asked for; otherwise of ``runs`` and the kit's own."""
+    folders = [folder for folder in runs_folders(option) if option or (folder / LEDGER).exists()]
+    return [run for folder in folders for run in list_runs(folder)]
 
 
 def _recorded(runs: Path, entry: Entry) -> Run:

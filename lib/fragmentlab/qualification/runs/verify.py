@@ -43,11 +43,11 @@ def verify_runs(runs: Path, head: str | None = None) -> Verification:
         raise InputError(f"{runs} cannot be read: {reason(error)}") from None
     if not entries and not problems:
         problems.append(f"{LEDGER} is missing or empty: no run is recorded here, so none can be verified")
-    notes = [
-        f"{name} is being written, or was left by an interrupted run and is removed by the next one"
+    notes = {
+        name: f"{name} is being written, or was left by an interrupted run and is removed by the next one"
         for name in present
         if name.startswith(WORKING)
-    ]
+    }
     for entry in entries:
         folder = locate(runs, entry)
         if folder is None:
@@ -55,30 +55,21 @@ def verify_runs(runs: Path, head: str | None = None) -> Verification:
             continue
         problems += _folder_problems(folder, entry)
         if folder.name != entry.run:
-            notes = [note for note in notes if not note.startswith(f"{folder.name} ")]
-            notes.append(
+            notes[folder.name] = (
                 f"run {entry.run} is recorded and whole, but still has its working name {folder.name}; "
                 "the next `fragmentlab qualify` renames it"
             )
-    recorded = {entry.run for entry in entries}
-    problems += [
-        f"{name} was added: the ledger does not have it"
-        for name in present
-        if name not in recorded | _BESIDE and not name.startswith(WORKING)
-    ]
-    problems += _head_problems(entries, head)
-    return Verification(entries, problems, notes)
-
-
-def _head_problems(entries: list[Entry], head: str | None) -> Iterator[str]:
+    known = {entry.run for entry in entries} | _BESIDE | notes.keys()
+    problems += [f"{name} was added: the ledger does not have it" for name in present if name not in known]
     hashes = [entry.hash for entry in entries]
-    if head is None:
-        return
-    if head not in hashes:
-        yield "the ledger does not contain the given head: it was rewritten, or entries were dropped"
-        return
-    for entry in entries[hashes.index(head) + 1 :]:
-        yield f"run {entry.run} was added after the given head"
+    if head in hashes:
+        after = entries[hashes.index(head) + 1 :]
+        problems += [f"run {entry.run} was added after the given head" for entry in after]
+    elif head is not None:
+        problems.append(
+            "the ledger does not contain the given head: it was rewritten, or entries were dropped"
+        )
+    return Verification(entries, problems, list(notes.values()))
 
 
 def _folder_problems(folder: Path, entry: Entry) -> Iterator[str]:
