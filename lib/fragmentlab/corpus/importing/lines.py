@@ -43,8 +43,8 @@ def names_chunk(line: str) -> bool:
 
 def json_end(text: str, at: int) -> int | None:
     """Return where the JSON value or end marker that begins at ``at`` ends, None where none does."""
-    if text.startswith("[DONE]", at):
-        return at + len("[DONE]")
+    if at < 0 or text.startswith("[DONE]", at):
+        return at + len("[DONE]") if at >= 0 else None
     try:
         return parse_json(text, at)[1]
     except (ValueError, Unreadable):

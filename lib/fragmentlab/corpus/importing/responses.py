@@ -164,6 +164,10 @@ def bodies(
     found = responses(units)
     if len(found) > 1:
         notes = (*notes, SPLIT)
+    if SPLIT in notes or REVERSED in notes:
+        # The last event of a text may lack the blank line that ends it.
+        units = [replace(unit, raw=unit.raw and unit.raw.rstrip("\r\n") + "\n\n") for unit in units]
+        found = responses(units)
     for number, response in enumerate(found):
         place = f"{document.place}({number + 1})" if len(found) > 1 else document.place
         yield replace(document.body(written(response), *notes, fidelity=fidelity), place=place)

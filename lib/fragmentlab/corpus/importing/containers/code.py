@@ -69,15 +69,17 @@ def _value(written: str, is_bytes: bool) -> str:
     value = _ESCAPE.sub(_escaped, written)
     if is_bytes:
         value = as_text(value.encode("latin-1", "replace"))
-    return (
-        value if _holds_json(value) else escaped_events(written) or written if _holds_json(written) else value
-    )
+    if _holds_json(value) or not _holds_json(written):
+        return value
+    return escaped_events(written) or written
 
 
 def _holds_json(text: str) -> bool:
-    mark = data_mark(text)
-    start = data_start(text, mark) if mark is not None else text.find("{")
-    return start >= 0 and json_end(text, start) is not None
+    """Return whether all data of the events in a text is JSON, or the text itself is."""
+    lines = [line for line in text.split("\n") if data_mark(line) is not None]
+    if not lines:
+        return json_end(text, text.find("{")) is not None
+    return all(json_end(line, data_start(line, data_mark(line) or 0)) is not None for line in lines)
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -27,7 +27,7 @@ def recognise(document: Document) -> bool:
     if not FIELD.match(head):
         return False
     if not looks_like_events(document.data):
-        has_events = _EVENT.search(document.text) or all(map(FIELD.match, head.split()))
+        has_events = _EVENT.search(document.text) or all(map(FIELD.match, filter(None, head.splitlines())))
         if not (document.name and has_events) or document.suffix in (".yaml", ".yml"):
             return False
     return not (_OPENS.search(head) or _ESCAPED.search(head) or _GLUED.search(document.text))
