@@ -18,7 +18,6 @@ from fragmentlab.corpus.vectors import (
     MAX_SINGLE_BYTES,
     Vector,
     VectorFile,
-    body_of,
     load_vectors,
     replays,
     vector_paths,
@@ -63,9 +62,9 @@ def test_the_three_forms_of_a_stream_give_the_same_body(tmp_path: Path) -> None:
         _item(id="t/r", events=..., reads_base64=parts),
         _item(id="t/d", done=False),
     ).vectors
-    assert body_of(events) == body_of(text) == body_of(reads) == body
+    assert events.stream.body == text.stream.body == reads.stream.body == body
     assert reads.reads == (body[:9], b"", body[9:])
-    assert body_of(undone) == body.removesuffix(b"data: [DONE]\n\n")
+    assert undone.stream.body == body.removesuffix(b"data: [DONE]\n\n")
 
 
 def test_numbers_that_python_cannot_hold_are_sent_as_written(tmp_path: Path) -> None:
@@ -76,7 +75,7 @@ def test_numbers_that_python_cannot_hold_are_sent_as_written(tmp_path: Path) -> 
         item = json.dumps(_item()).replace(json.dumps(FINISH), event)
         path.write_text(f'{{"schema": "fragmentlab-vectors-v1", "notes": {{}}, "vectors": [{item}]}}')
         vector = load_vectors(path).vectors[0]
-        assert f'"created": {number}}}'.encode() in body_of(vector)
+        assert f'"created": {number}}}'.encode() in vector.stream.body
         assert check(vector) == []
 
 
@@ -88,13 +87,13 @@ def test_tools_limits_and_end_come_from_the_vector_and_then_from_the_file(tmp_pa
     (third,) = _file(tmp_path, _item(limits={"events": 3})).vectors
     assert third.tools is None
     assert third.known_tools is None
-    assert third.limits.events == 3
+    assert third.stream.limits.events == 3
 
 
 def test_replays_are_the_same_bytes_in_other_reads(tmp_path: Path) -> None:
     """Whole, single bytes and random reads join to the body; line ends are exchanged in the other two."""
     (vector,) = _file(tmp_path, _item()).vectors
-    body = body_of(vector)
+    body = vector.stream.body
     made = dict(replays(vector))
     assert list(made) == ["whole", BYTE_BY_BYTE, "random reads", "CRLF", "CR"]
     assert made["whole"] == [body]
@@ -128,7 +127,7 @@ def test_a_long_body_is_replayed_in_a_bounded_number_of_reads(tmp_path: Path) ->
     (vector,) = _file(tmp_path, _item(events=..., sse=": " + "x" * 3 * MAX_SINGLE_BYTES + "\n\n")).vectors
     reads = dict(replays(vector))[BYTE_BY_BYTE]
     assert MAX_SINGLE_BYTES // 2 < len(reads) <= MAX_SINGLE_BYTES
-    assert b"".join(reads) == body_of(vector)
+    assert b"".join(reads) == vector.stream.body
 
 
 BAD_VECTORS = {

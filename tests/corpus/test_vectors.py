@@ -14,7 +14,7 @@ from fragmentlab.assembler import CATEGORIES, assemble
 from fragmentlab.assembler.categories import HOST_CATEGORY
 from fragmentlab.assembler.rules import CELLS, SHIPPED, load_rules
 from fragmentlab.corpus.vector_check import check, expectations
-from fragmentlab.corpus.vectors import ExpectedDiagnostic, Vector, body_of, load_vectors, vector_paths
+from fragmentlab.corpus.vectors import ExpectedDiagnostic, Vector, load_vectors, vector_paths
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "data" / "vectors"
@@ -40,7 +40,7 @@ def test_our_vectors_hold_under_every_shipped_rule_set(rules: str) -> None:
     for vector in OUR_VECTORS:
         rule_set, expect = next(expectations(vector, rules))
         result = assemble(
-            body_of(vector), rules=rule_set, tools=vector.known_tools, limits=vector.limits, end=vector.end
+            vector.stream.body, rules=rule_set, tools=vector.known_tools, limits=vector.limits, end=vector.end
         )
         assert (vector.id, result.outcome, result.category) == (vector.id, expect.outcome, expect.category)
 
@@ -101,7 +101,7 @@ def test_no_two_vectors_of_a_file_are_the_same_stream(topic: str) -> None:
     """Each vector adds something: its stream, limits, tools or end differ from every other's."""
     seen: dict[tuple[Any, ...], str] = {}
     for vector in OURS[topic].vectors:
-        key = (vector.reads, vector.limits, repr(vector.tools), vector.end)
+        key = (vector.reads, vector.stream.limits, repr(vector.tools), vector.end)
         assert seen.setdefault(key, vector.id) == vector.id
 
 
@@ -156,7 +156,7 @@ def test_a_vector_holds_one_fault_unless_it_is_about_the_order(vector: Vector) -
     """The diagnosing mode, which goes on after a fault, finds no fault of another category."""
     for rules, expect in expectations(vector):
         result = assemble(
-            body_of(vector),
+            vector.stream.body,
             rules=rules,
             tools=vector.known_tools,
             limits=vector.limits,
@@ -185,7 +185,7 @@ def _cells_met(vector: Vector) -> list[tuple[str, str]]:
     """Walk a stream of one index by the table's words alone, without the assembler."""
     known: str | None = None
     met = []
-    for line in body_of(vector).decode().split("\n"):
+    for line in vector.stream.body.decode().split("\n"):
         if not line.startswith("data: {"):
             continue
         for choice in json.loads(line.removeprefix("data: "))["choices"]:

@@ -9,7 +9,7 @@ import pytest
 from fragmentlab.assembler import assemble
 from fragmentlab.assembler.rules import SHIPPED
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.corpus.vectors import load_vectors, stream_of
+from fragmentlab.corpus.vectors import load_vectors
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 from fragmentlab.subjects.assembler import LISTED_FAULTS, AssemblerSubject, CounterfactualSubject, raw_calls
 from fragmentlab.subjects.interface import Subject
@@ -17,7 +17,7 @@ from fragmentlab.subjects.interface import Subject
 
 def _cases(root: Path) -> list[Stream]:
     vectors = load_vectors(root / "data/vectors/identity.json").vectors
-    return [stream_of(v) for v in vectors]
+    return [v.stream for v in vectors]
 
 
 @pytest.mark.parametrize("rules", SHIPPED)

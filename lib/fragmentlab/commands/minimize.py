@@ -53,7 +53,7 @@ def _stream(text: str, tools: str | None) -> Stream:
 
     from fragmentlab.corpus.batches import open_batch
     from fragmentlab.corpus.recordings import stream_of_file
-    from fragmentlab.corpus.vectors import find_vector, stream_of
+    from fragmentlab.corpus.vectors import find_vector
 
     batch, colon, wanted = text.rpartition(":")
     if text == "-" or Path(text).exists():
@@ -61,7 +61,7 @@ def _stream(text: str, tools: str | None) -> Stream:
     elif colon:
         stream = open_batch(batch).stream(wanted)
     elif _VECTOR_ID.fullmatch(text):
-        stream = stream_of(find_vector(text))
+        stream = find_vector(text).stream
     else:
         stream = stream_of_file(text)
     if tools is not None:

@@ -108,7 +108,7 @@ def _compounded(category: str, rules: RuleSet) -> str:
 def _observe(vector: Vector, reads: list[bytes], rules: RuleSet, diagnose: bool) -> Result | str:
     """Return the result, or the name of an exception, which no stream may cause; its message may quote."""
     try:
-        assembler = Assembler(rules, vector.known_tools, vector.limits, diagnose)
+        assembler = Assembler(rules, vector.known_tools, vector.stream.limits, diagnose)
         for read in reads:
             assembler.feed(read)
         return assembler.finish(vector.end)

@@ -12,16 +12,19 @@ import random
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from fragmentlab.assembler import CATEGORIES, Limits, Tools
 from fragmentlab.assembler.assembler import End
 from fragmentlab.assembler.limits import LIMIT_ENTRIES
+from fragmentlab.assembler.proposal import known_tools
 from fragmentlab.assembler.rules import Identity, IncomingKind
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.errors import InputError
@@ -129,8 +132,8 @@ class Flag(StrictStruct, frozen=True):
     links: tuple[Annotated[str, Meta(pattern="^https://")], ...] = ()
 
 
-class VectorEntry(StrictStruct, frozen=True, kw_only=True):
-    """A vector as it stands in a file: exactly one of events, sse and reads_base64 holds its stream."""
+class Vector(StrictStruct, frozen=True, kw_only=True, dict=True):
+    """A stream with its expectation: exactly one of events, sse and reads_base64 holds the stream."""
 
     id: Annotated[
         str,
@@ -168,33 +171,54 @@ class VectorEntry(StrictStruct, frozen=True, kw_only=True):
             raise ValueError("exactly one of events, sse and reads_base64 must hold the stream")
         if self.done is not UNSET and self.events is UNSET:
             raise ValueError("done belongs to events; sse and reads_base64 hold their own end marker")
+        self.known_tools, self.stream  # noqa: B018 - each says by a ValueError why it cannot be made
+
+    def __repr__(self) -> str:
+        return f"Vector({self.id})"
+
+    @cached_property
+    def known_tools(self) -> Tools | None:
+        """The tools, compiled; None where they are unknown."""
+        return known_tools(self.stream.tools)
+
+    @cached_property
+    def reads(self) -> tuple[bytes, ...]:
+        """The body as network reads; one, where the file says nothing of reads."""
+        if self.reads_base64 is not UNSET:
+            return self.reads_base64
+        if self.sse is not UNSET:
+            try:
+                return (self.sse.encode(),)
+            except UnicodeEncodeError:
+                raise ValueError(
+                    "sse holds half a surrogate pair, which no UTF-8 text can; use reads_base64"
+                ) from None
+        chunks = (json.dumps(chunk, default=_marked) for chunk in self.events or ())
+        return (body((_MARKED_NUMBER.sub(r"\1", chunk) for chunk in chunks), done=self.done is not False),)
+
+    @cached_property
+    def stream(self) -> Stream:
+        """The stream that is put to a subject."""
+        return Stream(
+            self.id,
+            b"".join(self.reads),
+            tools=None if self.tools is UNSET else self.tools,
+            end=self.end,
+            evidence="controlled",
+            limits=Limits.of(self.limits),
+            framed="sse",
+        )
 
 
 class VectorDocument(StrictStruct, frozen=True, tag_field="schema", tag=SCHEMA):
     """Streams of Chat Completions tool calls with the outcome that they must have."""
 
-    vectors: Annotated[
-        tuple[Annotated[VectorEntry, Meta(extra_json_schema=_ONE_BODY)], ...], Meta(min_length=1)
-    ]
+    vectors: Annotated[tuple[Annotated[Vector, Meta(extra_json_schema=_ONE_BODY)], ...], Meta(min_length=1)]
     notes: Annotated[dict[str, Flag], Meta(description="Explains each flag once.")] = {}  # noqa: RUF012
     tools: KnownTools = None
 
-
-@dataclass(frozen=True)
-class Vector:
-    """One stream with its expectation; ``tools`` as in the file (None: unknown), and compiled."""
-
-    id: str
-    reads: tuple[bytes, ...] = field(repr=False)
-    tools: tuple[Any, ...] | None
-    known_tools: Tools | None = field(repr=False)
-    limits: Limits = field(repr=False)
-    end: End
-    expect: Expectation
-    expect_under: Mapping[str, Expectation]
-    flags: tuple[str, ...] = ()
-    source: str = ""
-    comment: str = ""
+    def __post_init__(self) -> None:
+        known_tools(self.tools)
 
 
 @dataclass(frozen=True)
@@ -207,31 +231,13 @@ class VectorFile:
     vectors: tuple[Vector, ...]
 
 
-def body_of(vector: Vector) -> bytes:
-    """Return the vector's body in one piece."""
-    return b"".join(vector.reads)
-
-
-def stream_of(vector: Vector) -> Stream:
-    """Return the vector as the stream that is put to a subject."""
-    return Stream(
-        vector.id,
-        body_of(vector),
-        tools=vector.tools,
-        end=vector.end,
-        evidence="controlled",
-        limits=vector.limits,
-        framed="sse",
-    )
-
-
 def replays(vector: Vector) -> Iterator[tuple[str, list[bytes]]]:
     """Yield (label, reads): whole, its own reads, byte by byte, seeded random reads, with CRLF, with CR.
 
     A vector about line ends keeps its own: one with the flag, or whose body holds a CR. Any other body has
     LF already. The CRLF body is parted at random, so that some reads end between CR and LF.
     """
-    body = body_of(vector)
+    body = vector.stream.body
     yield "whole", [body]
     if len(vector.reads) > 1:
         yield "its own reads", list(vector.reads)
@@ -256,32 +262,13 @@ def load_vectors(path: str | Path) -> VectorFile:
     path = Path(path)
     text = read_bytes(path, MAX_FILE_BYTES, "split it into files by topic")
     document = decode(text, VectorDocument, str(path))
-    common = _compiled(document.tools, f"{path}: tools")
-    made: dict[str, Vector] = {}
-    for number, entry in enumerate(document.vectors):
-        where = f"{path}: vectors[{number}]"
-        if entry.id in made:
-            raise InputError(f"{where}.id is that of an earlier vector")
-        tools = document.tools if entry.tools is UNSET else entry.tools
-        known = common if entry.tools is UNSET else _compiled(entry.tools, f"{where}.tools")
-        try:
-            reads, limits = _reads(entry), Limits.of(entry.limits)
-        except ValueError as error:
-            raise InputError(f"{where}: {error}") from None
-        made[entry.id] = Vector(
-            entry.id,
-            reads,
-            tools,
-            known,
-            limits,
-            entry.end,
-            entry.expect,
-            entry.expect_under,
-            entry.flags,
-            entry.source,
-            entry.comment,
-        )
-    return VectorFile(path, hashlib.sha256(text).hexdigest(), document.notes, tuple(made.values()))
+    vectors: dict[str, Vector] = {}
+    for number, vector in enumerate(document.vectors):
+        if vector.id in vectors:
+            raise InputError(f"{path}: vectors[{number}].id is that of an earlier vector")
+        own = vector.tools is not UNSET
+        vectors[vector.id] = vector if own else replace(vector, tools=document.tools)
+    return VectorFile(path, hashlib.sha256(text).hexdigest(), document.notes, tuple(vectors.values()))
 
 
 def find_vector(wanted: str) -> Vector:
@@ -308,28 +295,6 @@ def vector_paths(paths: Sequence[str | Path]) -> list[Path]:
                 raise InputError(f"{path} holds no vector file (*.json)")
             found += inside
     return found
-
-
-def _compiled(tools: tuple[Any, ...] | None, where: str) -> Tools | None:
-    try:
-        return None if tools is None else Tools(tools)
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from None
-
-
-def _reads(entry: VectorEntry) -> tuple[bytes, ...]:
-    if entry.reads_base64 is not UNSET:
-        return entry.reads_base64
-    if entry.sse is not UNSET:
-        try:
-            return (entry.sse.encode(),)
-        except UnicodeEncodeError:
-            raise ValueError(
-                "sse holds half a surrogate pair, which no UTF-8 text can; use reads_base64"
-            ) from None
-    assert entry.events is not UNSET
-    chunks = (json.dumps(chunk, default=_marked) for chunk in entry.events)
-    return (body((_MARKED_NUMBER.sub(r"\1", chunk) for chunk in chunks), done=entry.done is not False),)
 
 
 def _marked(number: HugeNumber) -> str:

@@ -20,7 +20,7 @@ from fragmentlab.corpus.minimize import minimized_vector
 from fragmentlab.corpus.recordings import stream_of_file
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.corpus.vectors import load_vectors, stream_of, vector_paths
+from fragmentlab.corpus.vectors import load_vectors, vector_paths
 from fragmentlab.disclosure import refuse_private, shown_name
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
@@ -316,7 +316,7 @@ def _vectors(paths: Sequence[Path], wanted: str) -> Iterator[tuple[Mapping[str, 
     for path, vector in chosen:
         ours = path.resolve().parent == data_folder("vectors")
         shown = {"batch": f"vectors/{path.stem}", "stream": vector.id}
-        yield shown if ours else {"stream": "a vector of yours"}, stream_of(vector)
+        yield shown if ours else {"stream": "a vector of yours"}, vector.stream
 
 
 def _calls(count: int) -> str:

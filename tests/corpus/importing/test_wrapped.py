@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.importing.streams import Summary, import_streams
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.corpus.vectors import body_of, load_vectors, vector_paths
+from fragmentlab.corpus.vectors import load_vectors, vector_paths
 from fragmentlab.files import data_folder
 from fragmentlab.wire.events import payloads
 from fragmentlab.wire.protocols import CHAT, protocol_of
@@ -34,7 +34,7 @@ def streams() -> list[tuple[str, bytes]]:
     """Every vector, and the recorded streams that the kit ships."""
     found = []
     for path in vector_paths([data_folder("vectors")]):
-        found += [(vector.id, body_of(vector)) for vector in load_vectors(path).vectors]
+        found += [(vector.id, vector.stream.body) for vector in load_vectors(path).vectors]
     found += [(stream.id, stream.body) for stream in open_batch("captured-local").streams()]
     return [(name, body) for name, body in found if body.strip() and name not in NO_EVENT]
 

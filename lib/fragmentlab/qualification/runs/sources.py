@@ -13,7 +13,7 @@ from msgspec import Meta
 from fragmentlab.assembler import Tools
 from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
 from fragmentlab.corpus.streams import Stream, own_id, stream_id
-from fragmentlab.corpus.vectors import Expectation, load_vectors, stream_of, vector_paths
+from fragmentlab.corpus.vectors import Expectation, load_vectors, vector_paths
 from fragmentlab.disclosure import KINDS, NameAliases, check_label, is_label, refuse_private
 from fragmentlab.errors import InputError
 from fragmentlab.files import find_path
@@ -105,4 +105,4 @@ def _vectors(path: Path) -> RunSource:
     if unfit := sum(not is_label(vector.id) for vector in file.vectors):
         raise InputError(f"{path}: {unfit} vector id(s) cannot be shown; use topic/one-fault-name")
     facts = SourceFacts(name, "vectors", file.sha256, "controlled", "controlled", len(file.vectors))
-    return RunSource(facts, lambda: (Item(stream_of(v), name, v.expect) for v in file.vectors))
+    return RunSource(facts, lambda: (Item(v.stream, name, v.expect) for v in file.vectors))
