@@ -36,7 +36,7 @@ def batch(tmp_path):
         return str(
             write_batch(
                 tmp_path / name, streams, name=name, evidence=evidence, provenance="", licence="MIT",
-                scrubbed=False, extra=extra,
+                scrubbed=False, **extra,
             )
         )  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""One module a command: HELP, configure(parser) and run(args) -> exit status."""
+"""One module a command: configure(parser) and run(args) -> exit status."""

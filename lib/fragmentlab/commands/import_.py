@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             licence="not stated",
             scrubbed=not args.no_scrub,
             parquet=args.parquet,
-            extra={PRIVATE: True, "places": summary.places} if args.no_scrub else None,
+            **({PRIVATE: True, "places": summary.places} if args.no_scrub else {}),
         )
         if args.no_scrub:
             print(_RAW_WARNING, file=sys.stderr)

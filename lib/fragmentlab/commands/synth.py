@@ -9,6 +9,11 @@ from pathlib import Path
 from fragmentlab.errors import InputError
 
 _MAX_STREAMS = 100_000_000
+_SHARES = (
+    ("faults", 200, "share of faulty streams"),
+    ("parallel", 300, "share with several calls"),
+    ("interleaved", 300, "share of those whose calls alternate"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,19 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="BATCH", help="folder to write")
     parser.add_argument("--shapes", metavar="FILE", help="a shapes file (default data/shapes.json)")
     parser.add_argument("--only", action="append", metavar="NAME", help="only this shape; may be repeated")
-    parser.add_argument(
-        "--faults", type=_share, default=200, metavar="X", help="share of faulty streams (0.2)"
-    )
-    parser.add_argument(
-        "--parallel", type=_share, default=300, metavar="X", help="share with several calls (0.3)"
-    )
-    parser.add_argument(
-        "--interleaved",
-        type=_share,
-        default=300,
-        metavar="X",
-        help="share of those whose calls alternate (0.3)",
-    )
+    for name, default, what in _SHARES:
+        text = f"{what} ({default / 1000})"
+        parser.add_argument(f"--{name}", type=_share, default=default, metavar="X", help=text)
     parser.add_argument(
         "--arguments", type=int, default=60, metavar="CHARS", help="typical size of a call's arguments (60)"
     )
@@ -56,11 +51,9 @@ def run(args: argparse.Namespace) -> int:
                 f"--only: {len(unknown)} unknown; shapes are {', '.join(s.name for s in shapes)}"
             )
         shapes = tuple(shape for shape in shapes if shape.name in args.only)
-    options = SynthOptions(
-        args.streams, args.seed, args.faults, args.parallel, args.interleaved, args.arguments
-    )
     names = ("streams", "seed", "only", "faults", "parallel", "interleaved", "arguments")
     command = {name: getattr(args, name) for name in names}
+    options = SynthOptions(*(value for name, value in command.items() if name != "only"))
     out = write_batch(
         args.out,
         synthesize(options, shapes),
@@ -70,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         licence="MIT",
         scrubbed=True,
         parquet=args.parquet,
-        extra={"synth": command},
+        synth=command,
     )
     print(f"{args.streams} streams of {len(shapes)} shapes", file=sys.stderr)
     print(out)

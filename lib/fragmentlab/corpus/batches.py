@@ -9,9 +9,10 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -160,9 +161,7 @@ def _verified(path: Path, part: BatchPart) -> Iterator[BufferedReader]:
 
 
 def _jsonl(file: BufferedReader, shown: str) -> Iterator[StreamRecord]:
-    number = 0
-    while line := file.readline(_MAX_LINE):
-        number += 1
+    for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), 1):
         yield decode(line, StreamRecord, f"{shown}, line {number}")
 
 
@@ -170,36 +169,25 @@ def _parquet(file: BufferedReader, shown: str) -> Iterator[StreamRecord]:
     import pyarrow
     import pyarrow.parquet
 
-    number = 0
     try:
-        for rows in pyarrow.parquet.ParquetFile(file).iter_batches(batch_size=_ROWS):
-            for row in rows.to_pylist():
-                number += 1
-                where = f"{shown}, stream {number}"
-                tools = decode(row["tools"], list[Any], f"{where}: tools") if row.get("tools") else None
-                body = {"body_base64": row.pop("body", UNSET)}
-                yield convert(row | body | {"tools": tools}, StreamRecord, where)
+        tables = pyarrow.parquet.ParquetFile(file).iter_batches(batch_size=_ROWS)
+        for number, row in enumerate((row for table in tables for row in table.to_pylist()), 1):
+            where = f"{shown}, stream {number}"
+            tools = decode(row["tools"], list[Any], f"{where}: tools") if row.get("tools") else None
+            body = {"body_base64": row.pop("body", UNSET)}
+            yield convert(row | body | {"tools": tools}, StreamRecord, where)
     except (pyarrow.ArrowException, ValueError):
         raise InputError(f"part {shown} is not a Parquet file of streams") from None
 
 
 def write_batch(
-    out: str | Path,
-    streams: Iterable[Stream],
-    *,
-    name: str,
-    evidence: str,
-    provenance: str,
-    licence: str,
-    scrubbed: bool,
-    parquet: bool = False,
-    extra: Mapping[str, Any] | None = None,
+    out: str | Path, streams: Iterable[Stream], *, scrubbed: bool, parquet: bool = False, **facts: Any
 ) -> Path:
     """Write a batch beside ``out`` and rename it into place when complete; return its folder.
 
-    ``extra`` adds fields to batch.json: ``places`` and ``synth`` as they are when the last stream was
-    written, and ``private``. Git is told to ignore what is not scrubbed. Raises InputError where ``out``
-    exists or cannot be written; nothing is left then.
+    ``facts`` are the other fields of a Manifest, ``places`` as it is when the last stream was written. Git is
+    told to ignore what is not scrubbed. Raises InputError where ``out`` exists or cannot be written; nothing
+    is left then.
     """
     out = Path(out)
     with new_folder(out) as folder:
@@ -209,16 +197,8 @@ def write_batch(
         count = (_write_parquet if parquet else _write_jsonl)(folder / file, streams)
         with (folder / file).open("rb") as part:
             sha256 = hashlib.file_digest(part, "sha256").hexdigest()
-        facts: dict[str, Any] = {
-            "name": name,
-            "evidence": evidence,
-            "provenance": provenance,
-            "licence": licence,
-            "scrubbed": scrubbed,
-            "count": count,
-            "parts": (BatchPart(file, sha256, count),),
-        }
-        manifest = Manifest(**(facts | dict(extra or {})))
+        parts = (BatchPart(file, sha256, count),)
+        manifest = Manifest(scrubbed=scrubbed, count=count, parts=parts, **facts)
         text = json.dumps(msgspec.to_builtins(manifest), indent=2, ensure_ascii=False)
         (folder / MANIFEST).write_text(text + "\n", "utf-8", _ESCAPED)
     return out
@@ -249,16 +229,12 @@ def _write_parquet(path: Path, streams: Iterable[Stream]) -> int:
     schema = pyarrow.schema(
         [(name, pyarrow.string()) for name in _RECORD_FIELDS] + [("body", pyarrow.binary())]
     )
+    rows = ({name: getattr(stream, name) for name in (*_RECORD_FIELDS, "body")} for stream in streams)
     count = 0
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
-        rows: list[dict[str, Any]] = []
-        for stream in streams:
-            count += 1
-            row = {name: getattr(stream, name) for name in _RECORD_FIELDS} | {"body": stream.body}
-            rows.append(row | {"tools": None if stream.tools is None else json.dumps(stream.tools)})
-            if len(rows) == _ROWS:
-                writer.write_table(pyarrow.Table.from_pylist(rows, schema))
-                rows = []
-        if rows:
-            writer.write_table(pyarrow.Table.from_pylist(rows, schema))
+        while some := list(islice(rows, _ROWS)):
+            count += len(some)
+            for row in some:
+                row["tools"] = None if row["tools"] is None else json.dumps(row["tools"])
+            writer.write_table(pyarrow.Table.from_pylist(some, schema))
     return count
