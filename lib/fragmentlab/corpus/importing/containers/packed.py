@@ -1,21 +1,83 @@
-"""One stream of packed bytes: gzip, Zstandard, bzip2, xz, Brotli, zlib, by magic number, header or suffix."""
+"""Packed bytes: gzip, Zstandard, bzip2, xz, Brotli and zlib, by magic number, header or suffix."""
 
 from __future__ import annotations
 
 import bz2
+import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from fragmentlab.corpus.importing.budget import Budget, OtherKind, Unreadable
 from fragmentlab.corpus.importing.documents import Document
 
 ENDS_EARLY = "packed bodies that end early, read to their end"
 _STEP = 1 << 18
-_FEED = 1 << 16
-_SUFFIXES = (".gz", ".zst", ".bz2", ".xz", ".lzma", ".br", ".tgz", ".tbz2", ".txz")
-_MAX_MEMBERS = 10_000
+_SUFFIXES = (".gz", ".zst", ".bz2", ".xz", ".br", ".tgz", ".tbz2", ".txz")
+_ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+
+
+class _Reader(Protocol):
+    def read1(self, size: int, /) -> bytes: ...
+
+
+class _Stream:
+    """Gives ``read1`` to a library's object that unpacks what it is fed."""
+
+    def __init__(self, data: bytes, unpack: Callable[[bytes], bytes], has_ended: Callable[[], bool]) -> None:
+        self._data, self._unpack, self._has_ended = data, unpack, has_ended
+
+    def read1(self, size: int, /) -> bytes:
+        part, self._data = self._unpack(self._data), b""
+        if not part and not self._has_ended():
+            raise EOFError
+        return part
+
+
+def _zlib(wbits: int) -> Callable[[bytes], _Reader]:
+    def opened(data: bytes) -> _Reader:
+        unpacker = zlib.decompressobj(wbits)
+        return _Stream(
+            data,
+            lambda part: unpacker.decompress(part or unpacker.unconsumed_tail, _STEP),
+            lambda: unpacker.eof,
+        )
+
+    return opened
+
+
+def _brotli(data: bytes) -> _Reader:
+    import brotli
+
+    unpacker = brotli.Decompressor()
+
+    def unpack(part: bytes) -> bytes:
+        try:
+            done = unpacker.is_finished() or (not part and unpacker.can_accept_more_data())
+            return b"" if done else unpacker.process(part, output_buffer_limit=_STEP)
+        except brotli.error:
+            raise OSError from None
+
+    return _Stream(data, unpack, unpacker.is_finished)
+
+
+def _zstd(data: bytes) -> _Reader:
+    import zstandard
+
+    # Pages of the window are touched only as far as data comes; the budget ends it long before.
+    reader: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    return io.BufferedReader(reader.stream_reader(data, read_across_frames=True), _STEP)
+
+
+_MAGIC: tuple[tuple[bytes, Callable[[bytes], Any]], ...] = (
+    (b"\x1f\x8b\x08", lambda data: gzip.GzipFile(fileobj=io.BytesIO(data))),
+    (b"BZh", lambda data: bz2.BZ2File(io.BytesIO(data))),
+    (b"\xfd7zXZ\x00", lambda data: lzma.LZMAFile(io.BytesIO(data))),  # noqa: SIM115
+    (b"\x28\xb5\x2f\xfd", _zstd),
+    *((magic, _zlib(15)) for magic in _ZLIB),
+)
 
 
 def recognise(document: Document) -> bool:
@@ -26,123 +88,35 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
     opener = _opener(document)
     assert opener is not None
     try:
-        data = b"".join(opener(document.content, budget))
-    except (zlib.error, OSError, EOFError, lzma.LZMAError, _Broken):
+        data = b"".join(_unpacked(opener(document.content), len(document.content), budget))
+    except (zlib.error, OSError, lzma.LZMAError):
         kind = OtherKind if _is_text(document.content) else Unreadable
         raise kind("is compressed, but does not unpack; save it again") from None
-    name = document.name
-    for suffix in _SUFFIXES:
-        if document.suffix == suffix:
-            name = name[: -len(suffix)] + (".tar" if suffix.startswith(".t") else "")
+    name = document.name.removesuffix(document.suffix) if document.suffix in _SUFFIXES else document.name
     yield document.inner(data, name=name)
 
 
-class _Broken(Exception):
-    """Data that does not unpack."""
+def _unpacked(reader: _Reader, size: int, budget: Budget) -> Iterator[bytes]:
+    total = 0
+    try:
+        while part := reader.read1(_STEP):
+            total += len(part)
+            budget.unpacked(total, size)
+            yield budget.take(part)
+    except EOFError:
+        budget.noted[ENDS_EARLY] += 1
 
 
-_Opener = Callable[[bytes, Budget], Iterator[bytes]]
-
-
-def _opener(document: Document) -> _Opener | None:
+def _opener(document: Document) -> Callable[[bytes], Any] | None:
     data, encoding = document.content, document.exchange.content_encoding
     for magic, opener in _MAGIC:
         if data.startswith(magic):
             return opener
     if document.suffix == ".br" or ("br" in encoding and not _is_text(data)):
         return _brotli
-    if data[:2] in (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"):
-        return _members(lambda: zlib.decompressobj(15))
-    if "deflate" in encoding and not _is_text(data):
-        return _members(lambda: zlib.decompressobj(-15))
-    return None
+    return _zlib(-15) if "deflate" in encoding and not _is_text(data) else None
 
 
 def _is_text(data: bytes) -> bool:
-    return (data[:64].isascii() and data[:64].decode().isprintable()) or data[:5] in (b"data:", b"event")
-
-
-def _members(make: Callable[[], Any], magic: bytes = b"") -> _Opener:
-    """Return a reader of one member after another, each with an object that ``make`` gives."""
-
-    def opened(data: bytes, budget: Budget) -> Iterator[bytes]:
-        view = memoryview(data)
-        size = 0
-        for _ in range(_MAX_MEMBERS):
-            unpacker = make()
-            at = 0
-            while at < len(view) and not unpacker.eof:
-                part = view[at : at + _FEED]
-                at += len(part)
-                for piece in _pieces(unpacker, part):
-                    size += len(piece)
-                    budget.unpacked(size, len(data))
-                    yield budget.take(piece)
-            if not unpacker.eof:
-                budget.noted[ENDS_EARLY] += 1
-                return
-            view = view[at - len(unpacker.unused_data) :]
-            padding = next((n for n in range(len(view)) if view[n]), len(view))
-            view = view[padding:]
-            if not magic or bytes(view[: len(magic)]) != magic:
-                return
-        raise Unreadable(f"has more than {_MAX_MEMBERS:,} packed members")
-
-    return opened
-
-
-def _pieces(unpacker: Any, part: memoryview) -> Iterator[bytes]:
-    """Yield what a part unpacks to, a bounded piece at a time."""
-    if hasattr(unpacker, "needs_input"):
-        yield unpacker.decompress(part, _STEP)
-        while not unpacker.eof and not unpacker.needs_input:
-            yield unpacker.decompress(b"", _STEP)
-        return
-    yield unpacker.decompress(part, _STEP)
-    while unpacker.unconsumed_tail and not unpacker.eof:
-        yield unpacker.decompress(unpacker.unconsumed_tail, _STEP)
-
-
-def _brotli(data: bytes, budget: Budget) -> Iterator[bytes]:
-    import brotli
-
-    unpacker = brotli.Decompressor()
-    size = 0
-    try:
-        part = unpacker.process(data, output_buffer_limit=_STEP)
-        while True:
-            size += len(part)
-            budget.unpacked(size, len(data))
-            yield budget.take(part)
-            if unpacker.is_finished() or unpacker.can_accept_more_data():
-                break
-            part = unpacker.process(b"", output_buffer_limit=_STEP)
-    except brotli.error:
-        raise _Broken from None
-    if not unpacker.is_finished():
-        budget.noted[ENDS_EARLY] += 1
-
-
-def _zstd(data: bytes, budget: Budget) -> Iterator[bytes]:
-    import zstandard
-
-    size = 0
-    try:
-        # Pages of the window are touched only as far as data comes; the budget ends it long before.
-        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-            data, read_across_frames=True
-        ) as reader:
-            while part := reader.read(_STEP):
-                size += len(part)
-                budget.unpacked(size, len(data))
-                yield budget.take(part)
-    except zstandard.ZstdError:
-        raise _Broken from None
-
-
-_MAGIC: tuple[tuple[bytes, _Opener], ...] = (
-    (b"\x1f\x8b\x08", _members(lambda: zlib.decompressobj(31), b"\x1f\x8b")),
-    (b"BZh", _members(bz2.BZ2Decompressor, b"BZh")),
-    (b"\xfd7zXZ\x00", _members(lambda: lzma.LZMADecompressor(memlimit=256 << 20), b"\xfd7zXZ\x00")),
-    (b"\x28\xb5\x2f\xfd", _zstd),
-)
+    head = data[:64]
+    return (head.isascii() and head.decode().isprintable()) or head.startswith((b"data:", b"event:"))

@@ -37,18 +37,13 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
     finally:
         csv.field_size_limit(before)
     if rows:
-        yield document.inner([dict(enumerate_columns(row)) for row in rows], "")
+        yield document.inner([{f"column {n}": cell for n, cell in enumerate(row)} for row in rows])
 
 
 def _rows(text: str, delimiter: str, budget: Budget) -> Iterator[list[str]]:
     for row in csv.reader(_lines(text), delimiter=delimiter):
         budget.visit(len(row))
         yield row
-
-
-def enumerate_columns(row: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield each cell of a row with the name of its column, which is its number."""
-    return ((f"column {number + 1}", cell) for number, cell in enumerate(row))
 
 
 def _lines(text: str) -> Iterator[str]:
