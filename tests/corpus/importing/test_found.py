@@ -102,3 +102,17 @@ def test_a_folder_of_them_becomes_one_batch(tmp_path, command):
     assert done.status == 1
     assert open_batch(tmp_path / "out").count == 51 - len(REFUSED)
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry["file"])
+def test_assemble_agrees_with_the_index(entry, capsys):
+    """``assemble`` exits 2 for what is refused, 1 for what is rejected, 0 for what is accepted."""
+    status = main(["assemble", str(FOUND / entry["file"])])
+    shown = capsys.readouterr()
+    word = re.split("[,; ]", entry["expect"].replace("two streams, ", "").replace("one stream, ", ""))[0]
+    word = word.rstrip(":")
+    assert status == {"accepted": 0, "rejected": 1, "refused": 2}[word], shown
+    if word != "refused":
+        category = entry["expect"].partition("rejected ")[2].partition(";")[0].partition(",")[0]
+        assert word in shown.out
+        assert category in shown.out
