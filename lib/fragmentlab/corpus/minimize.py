@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,12 +16,13 @@ from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.corpus.reducing import Reducer
 from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.corpus.vectors import SCHEMA
+from fragmentlab.corpus.vectors import DIAGNOSTIC_FACTS, SCHEMA, expectation_of
 from fragmentlab.errors import InputError
 from fragmentlab.wire.events import DONE, data_of, event, line_groups
 from fragmentlab.wire.fragments import fragments_of, function_of
 
-_KEPT_FACTS = ("incoming_kind", "previous_identity", "incoming_empty")
+Part = dict[str, Any] | bytes
+"""An event: its chunk where it is written as chunks are here, otherwise its bytes."""
 
 
 def minimized_vector(
@@ -75,7 +76,7 @@ def _is_same(found: Fault, wanted: Fault) -> bool:
     if found.category != wanted.category or found.flags != wanted.flags:
         return False
     is_identity = wanted.category.startswith("identity.") or wanted.category == COMPOUND
-    return not is_identity or all(getattr(found, name) == getattr(wanted, name) for name in _KEPT_FACTS)
+    return not is_identity or all(getattr(found, name) == getattr(wanted, name) for name in DIAGNOSTIC_FACTS)
 
 
 def _with_small_limit(stream: Stream, wanted: Fault, rules: str | RuleSet) -> Stream:
@@ -103,30 +104,34 @@ def _reduced(stream: Stream, wanted: Fault, rules: str | RuleSet) -> Stream:
         return _is_among(wanted, of(body).assemble(rules, diagnose=True))
 
     parts = _parts(stream, as_chunks=True)
-    if not is_hidden(b"".join(parts)):
+    if not is_hidden(_joined(parts)):
         parts = _parts(stream, as_chunks=False)
-    if not is_first(b"".join(parts)):
+    if not is_first(_joined(parts)):
         parts = _smaller(parts, Reducer(is_hidden))
-    if is_first(b"".join(parts)):
+    if is_first(_joined(parts)):
         parts = _smaller(parts, Reducer(is_first))
-    return of(b"".join(parts))
+    return of(_joined(parts))
 
 
-def _parts(stream: Stream, as_chunks: bool) -> list[bytes]:
-    """Return the events of a stream, those that are chunks written anew where it is asked for."""
-    parts = []
+def _joined(parts: Iterable[Part]) -> bytes:
+    return b"".join(part if isinstance(part, bytes) else event(part) for part in parts)
+
+
+def _parts(stream: Stream, as_chunks: bool) -> list[Part]:
+    """Return the events of a stream: as objects those that are chunks written as here, or all chunks."""
+    parts: list[Part] = []
     for group in line_groups(stream.body, stream.framing):
         data = b"\n".join(data_of(group, stream.framing))
-        is_plain = stream.framing == "jsonl" or all(line.name in (b"data", b"") for line in group)
-        chunk = _chunk(data) if as_chunks and is_plain else None
-        if chunk is not None:
-            parts.append(event(chunk))
+        is_lines = stream.framing == "jsonl"
+        own = event(data) if is_lines else b"".join(part for line in group for part in line)
+        is_plain = is_lines or all(line.name in (b"data", b"") for line in group)
+        chunk = _chunk(data) if is_plain else None
+        if chunk is not None and (as_chunks or event(chunk) == own):
+            parts.append(chunk)
         elif as_chunks and data.strip(b" \t") == b"[DONE]":
             parts.append(DONE)
-        elif stream.framing == "jsonl":
-            parts.append(event(data))
         else:
-            parts.append(b"".join(part for line in group for part in line))
+            parts.append(own)
     return parts
 
 
@@ -137,51 +142,41 @@ def _chunk(data: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _data(part: bytes) -> bytes:
-    return b"\n".join(data_of((line for group in line_groups(part, "sse") for line in group), "sse"))
-
-
-def _smaller(parts: list[bytes], reducer: Reducer) -> list[bytes]:
-    parts = reducer.items(parts, b"".join)
+def _smaller(parts: list[Part], reducer: Reducer) -> list[Part]:
+    parts = reducer.items(parts, _joined)
     for simpler in _with_whole_arguments(parts):
-        if reducer.holds(b"".join(simpler)):
-            parts = reducer.items(simpler, b"".join)
+        if reducer.holds(_joined(simpler)):
+            parts = reducer.items(simpler, _joined)
             break
     for at in range(len(parts)):
         parts[at] = _smaller_part(parts, at, reducer)
     return parts
 
 
-def _smaller_part(parts: list[bytes], at: int, reducer: Reducer) -> bytes:
-    def body(part: bytes) -> bytes:
-        return b"".join([*parts[:at], part, *parts[at + 1 :]])
+def _smaller_part(parts: list[Part], at: int, reducer: Reducer) -> Part:
+    def body(part: Part) -> bytes:
+        return _joined([*parts[:at], part, *parts[at + 1 :]])
 
-    chunk = _chunk(_data(parts[at]))
-    if chunk is not None and event(chunk) == parts[at]:
-        return event(_settled(chunk, reducer, lambda value: body(event(value))))
-    if parts[at] == DONE:
-        return DONE
-    text = parts[at].decode("utf-8", "surrogateescape")
-    kept = reducer.text(text, lambda kept: body(kept.encode("utf-8", "surrogateescape")))
-    return kept.encode("utf-8", "surrogateescape")
-
-
-def _settled(value: Any, reducer: Reducer, body: Callable[[Any], bytes]) -> Any:
-    """Reduce until nothing more goes: what one part lost can free another."""
-    while True:
-        smaller = reducer.value(copy.deepcopy(value), body)
-        if smaller == value:
-            return smaller
-        value = smaller
+    part = parts[at]
+    if part == DONE:
+        return part
+    if isinstance(part, bytes):
+        text = part.decode("utf-8", "surrogateescape")
+        kept = reducer.text(text, lambda kept: body(kept.encode("utf-8", "surrogateescape")))
+        return kept.encode("utf-8", "surrogateescape")
+    # What one place lost can free another.
+    while (smaller := reducer.value(copy.deepcopy(part), body)) != part:
+        part = smaller
+    return part
 
 
-def _with_whole_arguments(parts: Sequence[bytes]) -> Iterator[list[bytes]]:
+def _with_whole_arguments(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Yield the events with each call's arguments whole in its first fragment: simple ones first, then
     their own."""
     for text in ("{}", "[]", None):
-        chunks = [_chunk(_data(part)) for part in parts]
+        changed = copy.deepcopy(list(parts))
         functions: dict[str, list[dict[str, Any]]] = {}
-        for fragment in (fragment for chunk in chunks for fragment in fragments_of(chunk)):
+        for fragment in (fragment for part in changed for fragment in fragments_of(part)):
             function = function_of(fragment)
             if isinstance(function.get("arguments"), str):
                 functions.setdefault(repr(fragment.get("index")), []).append(function)
@@ -191,8 +186,7 @@ def _with_whole_arguments(parts: Sequence[bytes]) -> Iterator[list[bytes]]:
             for function in rest:
                 function["arguments"] = ""
         if functions:
-            pairs = zip(parts, chunks, strict=True)
-            yield [part if chunk is None else event(chunk) for part, chunk in pairs]
+            yield changed
 
 
 def _vector_file(small: Stream, final: Result) -> dict[str, Any]:
@@ -208,37 +202,25 @@ def _vector_file(small: Stream, final: Result) -> dict[str, Any]:
     usual = asdict(Limits())
     if limits := {name: size for name, size in asdict(small.limits).items() if size != usual[name]}:
         vector["limits"] = limits
-    vector |= _wire(small.body)
+    vector |= _wire(small)
     if small.end != "clean":
         vector["end"] = small.end
     by_default = small.assemble()
-    vector["expect"] = _expectation(by_default)
+    vector["expect"] = expectation_of(by_default)
     if final.rules != by_default.rules:
-        vector["expect_under"] = {final.rules: _expectation(final)}
+        vector["expect_under"] = {final.rules: expectation_of(final)}
     return {"schema": SCHEMA, "notes": {}, "vectors": [vector]}
 
 
-def _wire(body: bytes) -> dict[str, Any]:
+def _wire(small: Stream) -> dict[str, Any]:
     """Return the fields that hold the body: chunk objects where they say all, text or bytes otherwise."""
-    groups = [b"".join(part for line in group for part in line) for group in line_groups(body, "sse")]
-    done = groups[-1:] == [DONE]
-    chunks = [_chunk(_data(part)) for part in (groups[:-1] if done else groups)]
-    if all(chunk is not None for chunk in chunks) and b"".join(map(event, chunks)) + DONE * done == body:  # type: ignore[arg-type]
+    chunks = _parts(small, as_chunks=False)
+    done = chunks[-1:] == [DONE]
+    if done:
+        chunks.pop()
+    if all(isinstance(chunk, dict) for chunk in chunks):
         return {"events": chunks} | ({} if done else {"done": False})
     try:
-        return {"sse": body.decode()}
+        return {"sse": small.body.decode()}
     except UnicodeDecodeError:
-        return {"reads_base64": [base64.b64encode(body).decode()]}
-
-
-def _expectation(result: Result) -> dict[str, Any]:
-    if result.outcome == "accepted":
-        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in result.calls]
-        return {"outcome": "accepted", "calls": calls}
-    if result.outcome == "no_calls":
-        return {"outcome": "no_calls"}
-    facts = {name: getattr(result.faults[0], name) for name in _KEPT_FACTS}
-    diagnostic = {name: value for name, value in facts.items() if value is not None}
-    return {"outcome": "rejected", "category": result.category} | (
-        {"diagnostic": diagnostic} if diagnostic and result.faults[0].had_id is not None else {}
-    )
+        return {"reads_base64": [base64.b64encode(small.body).decode()]}

@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from fragmentlab.assembler import CATEGORIES, Limits, Tools
+from fragmentlab.assembler import CATEGORIES, Limits, Result, Tools
 from fragmentlab.assembler.assembler import End
 from fragmentlab.assembler.limits import LIMIT_ENTRIES
 from fragmentlab.assembler.proposal import known_tools
@@ -88,6 +88,9 @@ class ExpectedDiagnostic(StrictStruct, frozen=True, omit_defaults=True):
     incoming_empty: (
         Annotated[bool, Meta(description="Whether the incoming ID was the empty string.")] | UnsetType
     ) = UNSET
+
+
+DIAGNOSTIC_FACTS = ExpectedDiagnostic.__struct_fields__
 
 
 class Accepted(StrictStruct, frozen=True, tag_field="outcome", tag="accepted"):
@@ -269,6 +272,20 @@ def load_vectors(path: str | Path) -> VectorFile:
         own = vector.tools is not UNSET
         vectors[vector.id] = vector if own else replace(vector, tools=document.tools)
     return VectorFile(path, hashlib.sha256(text).hexdigest(), document.notes, tuple(vectors.values()))
+
+
+def expectation_of(result: Result) -> dict[str, Any]:
+    """Return what a vector file says of a stream with this result."""
+    if result.outcome == "no_calls":
+        return {"outcome": "no_calls"}
+    if result.outcome == "accepted":
+        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in result.calls]
+        return {"outcome": "accepted", "calls": calls}
+    fault = result.faults[0]
+    facts = {name: getattr(fault, name) for name in DIAGNOSTIC_FACTS}
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    diagnostic = {"diagnostic": known} if fault.had_id is not None else {}
+    return {"outcome": "rejected", "category": result.category} | diagnostic
 
 
 def find_vector(wanted: str) -> Vector:

@@ -14,7 +14,7 @@ from fragmentlab.assembler import Result
 from fragmentlab.assembler.rules import DEFAULT_RULES, SHIPPED
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream
-from fragmentlab.corpus.vectors import SCHEMA
+from fragmentlab.corpus.vectors import SCHEMA, expectation_of
 from fragmentlab.files import write_whole
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS
 from fragmentlab.qualification.candidates.modelcheck import (
@@ -83,8 +83,8 @@ def _told(name: str, finding: Finding) -> str:
 
 def _vector(vector_id: str, comment: str, flag: str, steps: Steps) -> dict[str, Any]:
     results = {name: _result(steps, name) for name in SHIPPED}
-    expect = _expectation(results.pop(DEFAULT_RULES))
-    under = {name: _expectation(result) for name, result in results.items()}
+    expect = expectation_of(results.pop(DEFAULT_RULES))
+    under = {name: expectation_of(result) for name, result in results.items()}
     return {
         "id": vector_id,
         "comment": comment,
@@ -99,20 +99,6 @@ def _vector(vector_id: str, comment: str, flag: str, steps: Steps) -> dict[str, 
 
 def _result(steps: Steps, rules: str) -> Result:
     return Stream("", response_of(steps), tools=(TOOL,), end="clean").assemble(rules)
-
-
-def _expectation(result: Result) -> dict[str, Any]:
-    if result.outcome == "accepted":
-        calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in result.calls]
-        return {"outcome": "accepted", "calls": calls}
-    fault = result.faults[0]
-    facts = {
-        "incoming_kind": fault.incoming_kind,
-        "previous_identity": fault.previous_identity,
-        "incoming_empty": fault.incoming_empty,
-    }
-    diagnostic = {"diagnostic": facts} if fault.previous_identity is not None else {}
-    return {"outcome": result.outcome, "category": result.category} | diagnostic
 
 
 def write_counterexamples(rules: str | None, out: str) -> bool:
