@@ -91,9 +91,9 @@ class CommandSubject:
     def close(self) -> None:
         """End what still runs."""
         self._end_child()
-        if self._guard is not None:
-            self._guard.close()
-            self._guard = None
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.close()
 
     def _start(self, environment: Mapping[str, str]) -> Child:
         try:
@@ -103,9 +103,9 @@ class CommandSubject:
             raise InputError(f"--exec: the command cannot be started: {reason(error)}") from None
 
     def _end_child(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
 
 
 def _context(stream: Stream) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def _start(choice: Choice) -> None:
     global _subject
     # Ctrl-C is the parent's to handle; it then ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: _leave())
+    signal.signal(signal.SIGTERM, _stop)
     threading.Thread(target=_follow_parent, daemon=True).start()
     _subject = choice.build()
 
@@ -88,6 +88,12 @@ def _start(choice: Choice) -> None:
 def _follow_parent() -> None:
     parent: Any = multiprocessing.parent_process()
     wait([parent.sentinel])
+    _leave()
+
+
+def _stop(signum: int, frame: object) -> None:
+    # The pool sends it again where another worker has ended first.
+    signal.signal(signum, signal.SIG_IGN)
     _leave()
 
 
