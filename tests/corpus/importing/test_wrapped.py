@@ -184,6 +184,19 @@ def test_a_response_whose_ids_change_stays_one(tmp_path):
         assert imported(tmp_path, "a.log", log.encode()) == wanted
 
 
+def test_a_role_in_each_chunk_begins_nothing(tmp_path):
+    """Servers that repeat the role, with one id or with an id of its own in each chunk, send one response."""
+    texts = chunk_texts(responses()[5], 0) or []
+    for of_chunk in (lambda at: "id", lambda at: f"id-{at}"):
+        chunks = [json.loads(text.replace("response-0", of_chunk(at))) for at, text in enumerate(texts)]
+        for chunk in chunks:
+            chunk["choices"][0]["delta"]["role"] = "assistant"
+        lines = [json.dumps(chunk) for chunk in chunks]
+        wanted = told(Stream("s", "".join(f"{line}\n" for line in lines).encode(), framed="jsonl"))
+        log = "".join(f'{{"level": 20, "chunk": {line}}}\n' for line in lines)
+        assert imported(tmp_path, "a.log", log.encode()) == [wanted]
+
+
 def test_what_a_key_given_twice_says_survives(tmp_path):
     """A chunk object in a log that gives a deciding key twice is refused for it; numbers keep their form."""
     texts = chunk_texts(responses()[5], 0) or []

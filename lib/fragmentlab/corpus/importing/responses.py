@@ -107,7 +107,8 @@ def responses(units: Sequence[Unit]) -> list[list[Unit]]:
     ids = Counter(unit.id for unit in units if unit.id is not None)
     if len(ids) * 2 > ids.total():
         # Each chunk has an id of its own, which says nothing of the response.
-        units = [replace(unit, id=None) if unit.id else unit for unit in units]
+        for unit in units:
+            unit.id = None
     opened: list[_Response] = []
     by_id: dict[str, _Response] = {}
     before: Unit | None = None
