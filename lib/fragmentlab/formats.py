@@ -73,10 +73,18 @@ def decode(data: bytes | str, kind: type[_T], where: str) -> _T:
     quotes a value or a key that is not the format's own.
     """
     twice: list[_KeyTwice] = []
+
+    def whole(pairs: list[tuple[str, Any]]) -> Any:
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        twice.append(_KeyTwice())
+        return twice[-1]
+
     try:
         value = json.loads(
             data if isinstance(data, str) else data.decode("utf-8-sig"),
-            object_pairs_hook=lambda pairs: _object(pairs, twice),
+            object_pairs_hook=whole,
             parse_int=_integer,
             parse_float=_float,
             parse_constant=_refuse_constant,
@@ -112,17 +120,9 @@ def json_schema(name: str) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:fragmentlab:{name}",
-        "title": _tag(kind)[1] or name,
+        "title": kind.__struct_config__.tag or name,
         **msgspec.json.schema(kind),
     }
-
-
-def _object(pairs: list[tuple[str, Any]], twice: list[_KeyTwice]) -> Any:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    twice.append(_KeyTwice())
-    return twice[-1]
 
 
 def _integer(text: str) -> int | HugeNumber:
@@ -138,17 +138,10 @@ def _refuse_constant(text: str) -> NoReturn:
     raise ValueError
 
 
-def _tag(kind: Any) -> tuple[str | None, Any]:
-    config = getattr(kind, "__struct_config__", None)
-    return (config.tag_field, config.tag) if config else (None, None)
-
-
 def _check_tag(value: Any, kind: Any, where: str) -> None:
-    field, tag = _tag(kind)
-    if field is None or isinstance(value, _KeyTwice):
-        return
+    field, tag = kind.__struct_config__.tag_field, kind.__struct_config__.tag
     given = value.get(field) if isinstance(value, dict) else None
-    if given == tag:
+    if field is None or given == tag or isinstance(value, _KeyTwice):
         return
     if isinstance(given, str) and re.fullmatch(re.escape(tag.rstrip("0123456789")) + r"\d{1,3}", given):
         raise InputError(f"{where} was written by another version of the kit; {tag} is known, so update")
@@ -163,11 +156,12 @@ def _masked(message: str, kind: type) -> str:
         if pattern.fullmatch(text):
             text = words + (_see(kind) if "known" in words else "")
     text = text.replace("`", "")
+    text = f"{text[0].lower()}{text[1:]}"
     path = path.strip("`").removeprefix("$").removeprefix(".") if path != message else ""
-    return f"{path}: {text[0].lower()}{text[1:]}" if path else f"{text[0].lower()}{text[1:]}"
+    return f"{path}: {text}" if path else text
 
 
 def _see(kind: type) -> str:
     declared = f"{kind.__module__}:{kind.__qualname__}"
-    names = [name for name, place in SCHEMAS.items() if place == declared]
-    return f"; see data/schemas/{names[0]}.schema.json" if names else ""
+    name = next((name for name, place in SCHEMAS.items() if place == declared), None)
+    return f"; see data/schemas/{name}.schema.json" if name else ""

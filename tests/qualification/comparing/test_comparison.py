@@ -155,7 +155,7 @@ def test_added_streams_are_listed_and_removed_or_changed_ones_fail(made: Callabl
     base = made(_row("same", "accepted"), _row("gone", "accepted"), _row("other", "accepted"))
     target = made(_row("same", "accepted"), _row("new", CONFLICT), _row("other", CONFLICT, body_sha256="1"))
     verdict = verdict_of(compare_runs(base, target))
-    moves = verdict.comparison.moves
+    moves = verdict.moves
     assert verdict.comparison.added == [("b", "new")]
     assert list(zip(moves.stream, moves.kind, strict=True)) == [("gone", "removed"), ("other", "changed")]
     assert verdict.kind == "drift"

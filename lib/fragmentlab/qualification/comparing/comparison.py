@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import pyarrow.compute as pc
@@ -35,10 +36,10 @@ class Comparison:
     ``failed:subject.REASON``. ``compared`` has one row per compared stream: batch, stream, the states
     ``base`` and ``target``, and the base's evidence, provider and category.
 
-    ``moves`` has MOVE_COLUMNS and one row per flip, then one per removed and changed stream (from
-    ``recorded``); ``base`` is ``added`` where there is nothing to compare with. ``against_vector`` marks a
-    rejection that a vector expects and the target accepted, ``standing`` one where the base did so too.
-    ``event`` and ``fragment`` say where the run that refused did so.
+    ``moves`` has MOVE_COLUMNS and one row per flip and per removed or changed stream (from ``recorded``);
+    ``base`` is ``added`` where there is nothing to compare with. ``against_vector`` marks a rejection that a
+    vector expects and the target accepted, ``standing`` one where the base did so too. ``event`` and
+    ``fragment`` say where the run that refused did so.
     """
 
     base: Run
@@ -79,18 +80,16 @@ def compare_runs(base: Run, target: Run, batches: Sequence[str] = ()) -> Compari
     if not same.any():
         raise InputError("the two runs have no stream in common, so there is nothing to judge")
     compared = before.assign(base=before.state, target=after.state)[same]
+    moves = pd.DataFrame(
+        _moves(zip(streams, before.itertuples(), after.itertuples(), same, strict=True)),
+        columns=MOVE_COLUMNS,
+        dtype=object,
+    )
     return Comparison(
         base,
         target,
         compared[["evidence", "provider", "category", "base", "target"]].reset_index(),
-        pd.concat(
-            [
-                _flips(before.where(same), after[after.state.notna()]),
-                _absent("removed", before[after.state.isna()]),
-                _absent("changed", before[common & ~same]),
-            ],
-            ignore_index=True,
-        ),
+        moves.where(moves.notna(), None),
         list(streams[before.state.isna()]),
         _changed_sources(base, target),
     )
@@ -121,35 +120,24 @@ def _rows(run: Run, batches: Sequence[str]) -> pd.DataFrame:
     return rows[rows.index.get_level_values("batch").isin(batches)] if batches else rows
 
 
-def _flips(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    before = before.reindex(after.index)
-    flips = after.assign(
-        base=before.state.fillna("added"),
-        target=after.state,
-        against_vector=after.expected.str.startswith("rejected") & (after.state.map(_outcome) == "accepted"),
-        standing=before.state == after.state,
-    )
-    elsewhere = before.state.isna() | ~after.state.str.startswith("rejected")
-    for place in ("event", "fragment"):
-        flips[place] = after[place].where(~elsewhere, before[place])
-    moved = flips.against_vector | (before.state.notna() & ~flips.standing)
-    flips = flips[moved].reset_index()
-    kinds = [
-        LOST_PROTECTION if against else _kind(base, target)
-        for base, target, against in zip(flips.base, flips.target, flips.against_vector, strict=True)
-    ]
-    return _moves(flips.assign(kind=kinds))
-
-
-def _absent(kind: str, rows: pd.DataFrame) -> pd.DataFrame:
-    nothing = {"base": "recorded", "target": kind, "kind": kind, "against_vector": False, "standing": False}
-    return _moves(rows.assign(**nothing, expected=None, event=None, fragment=None).reset_index())
-
-
-def _moves(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the columns of moves, as plain values that are None where nothing is known."""
-    rows = rows[list(MOVE_COLUMNS)].astype(object)
-    return rows.where(rows.notna(), None)
+def _moves(pairs: Iterable[tuple[Any, ...]]) -> Iterator[tuple[object, ...]]:
+    for key, before, after, is_same in pairs:
+        is_known, is_left = pd.notna(before.state), pd.notna(after.state)
+        if is_known and not is_same:
+            kind = "changed" if is_left else "removed"
+            names = (before.evidence, before.provider)
+            yield *key, *names, "recorded", kind, kind, None, False, False, None, None
+        if not is_left:
+            continue
+        base = before.state if is_same else "added"
+        expects_rejection = pd.notna(after.expected) and _outcome(after.expected) == "rejected"
+        against = expects_rejection and _outcome(after.state) == "accepted"
+        if against or (is_same and base != after.state):
+            kind = LOST_PROTECTION if against else _kind(base, after.state)
+            facts = (base, after.state, kind, after.expected, against, base == after.state)
+            refusing = after if _outcome(after.state) == "rejected" else before
+            place = (refusing.event, refusing.fragment) if is_same else (None, None)
+            yield *key, after.evidence, after.provider, *facts, *place
 
 
 def _joined(first: pd.Series, rest: pd.Series) -> pd.Series:

@@ -49,21 +49,24 @@ def differences(committed: Sequence[Run], again: Sequence[Run]) -> list[str]:
     the sources whose hash is the same.
     """
     found = []
-    for before, after in zip(committed, again, strict=True):
-        hashes = [{s["name"]: s["sha256"] for s in run.header["sources"]} for run in (before, after)]
-        same = {name for name, sha256 in hashes[0].items() if hashes[1].get(name) == sha256}
-        shared = {key[:2] for key in _identities(before) & _identities(after)}
+    for runs in zip(committed, again, strict=True):
+        sources = [{(source["name"], source["sha256"]) for source in run.header["sources"]} for run in runs]
+        whole = {name for name, _ in sources[0] & sources[1]}
+        identities = [
+            {tuple(row.values()) for row in run.results.select(_IDENTITY).to_pylist()} for run in runs
+        ]
+        shared = {key[:2] for key in identities[0] & identities[1]}
         for part in ("results", "diagnostics"):
-            kept = [
+            before, after = (
                 [
                     row
                     for row in getattr(run, part).to_pylist()
-                    if row["batch"] in same or (row["batch"], row["stream"]) in shared
+                    if row["batch"] in whole or (row["batch"], row["stream"]) in shared
                 ]
-                for run in (before, after)
-            ]
-            if not kept[0] or kept[0] != kept[1]:
-                found.append(f"{before.revision}: {part} differ")
+                for run in runs
+            )
+            if not before or before != after:
+                found.append(f"{runs[0].revision}: {part} differ")
     return found
 
 
@@ -72,7 +75,3 @@ def stale_sources(committed: Run) -> list[str]:
     now = {source.facts.name: source.facts.sha256 for source in open_sources(committed_sources())}
     then = {source["name"]: source["sha256"] for source in committed.header["sources"]}
     return sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
-
-
-def _identities(run: Run) -> set[tuple[object, ...]]:
-    return {tuple(row.values()) for row in run.results.select(_IDENTITY).to_pylist()}

@@ -24,7 +24,7 @@ from fragmentlab.disclosure import check_label, private_hash
 from fragmentlab.errors import InputError
 from fragmentlab.files import open_file, reason
 from fragmentlab.formats import StrictStruct, decode
-from fragmentlab.qualification.runs.rows import DIAGNOSTICS, RESULTS, Rows
+from fragmentlab.qualification.runs.rows import Rows
 from fragmentlab.qualification.runs.run_files import file_sha256
 from fragmentlab.qualification.runs.sources import SourceFacts
 from fragmentlab.qualification.runs.writer import new_run
@@ -129,14 +129,9 @@ def _rows(fact: LogLine, stream: str) -> Rows:
     facts = {name: value for name, value in asdict(fact).items() if name not in ("stream", "task", "time")}
     met_null = fact.incoming_kind == "null" and fact.previous_identity == "established"
     # A log that does not speak of null continuations leaves them unknown, which is not zero.
-    result = {**facts, **key, "null_continuations": 1 if met_null else None, "tolerances": "{}"}
-    diagnostic = {**facts, **key, "fault": 1, "flags": "{}"}
-    timing = {"stream": stream, "batch": _BATCH, "seconds": None, "time": _in_utc(fact.time)}
-    return (
-        {name: result.get(name) for name in RESULTS.names},
-        [{name: diagnostic.get(name) for name in DIAGNOSTICS.names}] if fact.outcome == "rejected" else [],
-        timing,
-    )
+    nulls = {"null_continuations": 1 if met_null else None, "tolerances": "{}"}
+    diagnostics = [{**facts, **key, "fault": 1, "flags": "{}"}] if fact.outcome == "rejected" else []
+    return {**facts, **key, **nulls}, diagnostics, {**key, "time": _in_utc(fact.time)}
 
 
 def _in_utc(text: str) -> str | None:

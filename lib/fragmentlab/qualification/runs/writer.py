@@ -121,8 +121,7 @@ class RunWriter:
             file.flush()
             os.fsync(file.fileno())
         sync_folder(self.folder)
-        sha256 = hashlib.sha256(content).hexdigest()
-        revision = self._header["revision"]
+        sha256, revision = hashlib.sha256(content).hexdigest(), self._header["revision"]
         place = self._runs / f"{slug(revision)}-{sha256[:12]}"
         with locked(self._runs), _uninterrupted():
             # The same outcomes within the same second, without timings, are the same run.
@@ -210,13 +209,12 @@ def tidy(runs: Path) -> list[str]:
     A run that is recorded and whole gets its name; what is unfinished, and nobody is writing, is removed.
     """
     with locked(runs):
-        unnamed = [(folder, entry.run) for entry in read_ledger(runs) if (folder := locate(runs, entry))]
-        unnamed = [(folder, name) for folder, name in unnamed if folder.name != name]
-        for folder, name in unnamed:
-            os.rename(folder, runs / name)
-        removed = remove_abandoned(runs)
+        done = []
+        for entry in read_ledger(runs):
+            folder = locate(runs, entry)
+            if folder and folder.name != entry.run:
+                os.rename(folder, runs / entry.run)
+                done.append(f"run {entry.run} was recorded by an interrupted process; it now has its name")
+        done += [f"removed what an interrupted run left: {path.name}" for path in remove_abandoned(runs)]
         sync_folder(runs)
-    return [
-        *(f"run {name} was recorded by an interrupted process; it now has its name" for _, name in unnamed),
-        *(f"removed what an interrupted run left: {path.name}" for path in removed),
-    ]
+    return done
