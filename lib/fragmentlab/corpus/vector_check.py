@@ -44,6 +44,12 @@ class Mismatch:
         lengths = f"{len(self.expected)} characters", f"{len(self.got)} characters"
         return lengths if lengths[0] != lengths[1] else (lengths[0], f"{lengths[1]}, other text")
 
+    def to_json(self, reveal: bool = False) -> dict[str, Any]:
+        """Return the facts for a program, raw values only if asked for."""
+        expected, got = (self.expected, self.got) if reveal else self.shown()
+        facts = {"id": self.vector, "rules": self.rules, "fact": self.fact}
+        return facts | {"expected": expected, "got": got, "replays": list(self.replays)}
+
     def text(self, reveal: bool = False) -> str:
         """Return one line: vector, rule set, fact, expected and got, and which replays."""
         expected, got = self.shown(reveal)
