@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from fragmentlab.assembler.assembler import Framing
@@ -48,18 +49,6 @@ SHAPES: dict[str, str] = {
 """Label of a shape -> what it means. The order is that of the tables."""
 
 
-@dataclass(repr=False)
-class _Seen:
-    shapes: set[str] = field(default_factory=set)
-    names: dict[Any, str] = field(default_factory=dict)
-    ids: dict[Any, Any] = field(default_factory=dict)
-    pieces: dict[Any, int] = field(default_factory=dict)
-    order: list[Any] = field(default_factory=list)
-    responses: set[str] = field(default_factory=set)
-    deltas: int = 0
-    finishes: list[str] = field(default_factory=list)
-
-
 def observe(body: bytes, framing: Framing) -> frozenset[str]:
     """Return the labels of SHAPES that the stream shows; empty where it has no fragment of a tool call.
 
@@ -70,117 +59,95 @@ def observe(body: bytes, framing: Framing) -> frozenset[str]:
     for data in payloads(body, framing):
         done = done or data.strip(b" \t") == b"[DONE]"
         for document in data.split(b"\n"):
-            try:
-                _chunk(seen, json.loads(document))
-            except (ValueError, RecursionError):
-                continue
-    if not seen.order:
-        return frozenset()
-    _sum_up(seen)
-    if framing == "sse" and has_comments(body):
-        seen.shapes.add("comments")
-    if framing == "sse" and not done:
-        seen.shapes.add("no [DONE]")
-    return frozenset(seen.shapes)
+            with suppress(ValueError, RecursionError):
+                seen.chunk(json.loads(document))
+    seen.note("comments", framing == "sse" and has_comments(body))
+    seen.note("no [DONE]", framing == "sse" and not done)
+    return seen.all_shapes()
 
 
-def _chunk(seen: _Seen, chunk: Any) -> None:
-    if not isinstance(chunk, dict):
-        return
-    if isinstance(chunk.get("id"), str) and chunk["id"]:
-        seen.responses.add(chunk["id"])
-    if chunk.get("choices") == []:
-        seen.shapes.add("empty choices")
-    fragments = list(fragments_of(chunk))
-    if len({repr(fragment.get("index")) for fragment in fragments}) > 1:
-        seen.shapes.add("several in a chunk")
-    for choice in choices_of(chunk):
-        if isinstance(choice.get("delta"), dict):
-            _delta(seen, choice["delta"])
-        finish = choice.get("finish_reason")
-        if isinstance(finish, str) and finish:
-            seen.finishes.append(finish)
-            if fragments:
-                seen.shapes.add("finish with fragment")
-    for fragment in fragments:
-        seen.shapes.update(_fragment(seen, fragment))
+class _Seen:
+    """What was seen so far; calls go by the text of their index."""
+
+    def __init__(self) -> None:
+        self._shapes: set[str] = set()
+        self._ids: dict[str, Any] = {}
+        self._names: dict[str, Any] = {}
+        self._order: list[int | str] = []
+        self._responses: set[str] = set()
+        self._finishes: list[str] = []
+        self._deltas = 0
+
+    def note(self, shape: str, is_shown: bool) -> None:
+        if is_shown and shape in SHAPES:
+            self._shapes.add(shape)
+
+    def chunk(self, chunk: Any) -> None:
+        if not isinstance(chunk, dict):
+            return
+        if isinstance(chunk.get("id"), str) and chunk["id"]:
+            self._responses.add(chunk["id"])
+        self.note("empty choices", chunk.get("choices") == [])
+        fragments = list(fragments_of(chunk))
+        self.note("several in a chunk", len({repr(fragment.get("index")) for fragment in fragments}) > 1)
+        for choice in choices_of(chunk):
+            if isinstance(choice.get("delta"), dict):
+                self._delta(choice["delta"])
+            if isinstance(finish := choice.get("finish_reason"), str) and finish:
+                self._finishes.append(finish)
+                self.note("finish with fragment", bool(fragments))
+        for fragment in fragments:
+            self._fragment(fragment)
+
+    def all_shapes(self) -> frozenset[str]:
+        """Add what the whole response shows."""
+        counts = Counter(self._order)
+        whole = [index for index in counts if isinstance(index, int) and index >= 0]
+        self.note("one fragment", 1 in counts.values())
+        self.note("base above 0", min(whole, default=0) > 0)
+        self.note("interleaved", sum(one != other for one, other in pairwise(self._order)) >= len(counts))
+        self.note("response id changes", len(self._responses) > 1)
+        self.note("no finish", not self._finishes)
+        self.note("finish repeated", len(self._finishes) > 1)
+        self.note("finish stop", set(self._finishes) == {"stop"})
+        return frozenset(self._shapes if self._order else ())
+
+    def _delta(self, delta: dict[str, Any]) -> None:
+        if self._deltas and "role" in delta:
+            self.note("role null" if delta["role"] is None else "role repeated", True)
+        self._deltas += 1
+        self.note("tool_calls null", delta.get("tool_calls", ()) is None)
+        self.note("legacy function_call", delta.get("function_call") is not None)
+
+    def _fragment(self, fragment: dict[str, Any]) -> None:
+        index, function = fragment.get("index"), function_of(fragment)
+        arguments = function.get("arguments", "")
+        self.note("no index", index is None)
+        self.note("negative index", type(index) is int and index < 0)
+        self.note("arguments null", arguments is None)
+        self.note("arguments not text", not isinstance(arguments, str | None))
+        call = repr(index)
+        self._order.append(index if type(index) is int else call)
+        if call not in self._ids:
+            self._ids[call], self._names[call] = fragment.get("id"), function.get("name")
+            self.note("first id missing", not fragment.get("id"))
+            self.note("type missing", not fragment.get("type"))
+            return
+        how = _how(fragment, "id", self._ids[call])
+        if how == "other" and not self._ids[call]:
+            self._ids[call] = fragment["id"]
+        else:
+            self.note(f"id {how}", True)
+        self.note(f"name {_how(function, 'name', self._names[call])}", True)
+        if "type" in fragment:
+            self.note("type null" if fragment["type"] is None else "type repeated", True)
 
 
-def _delta(seen: _Seen, delta: dict[str, Any]) -> None:
-    if seen.deltas and "role" in delta:
-        seen.shapes.add("role null" if delta["role"] is None else "role repeated")
-    seen.deltas += 1
-    if delta.get("tool_calls", ()) is None:
-        seen.shapes.add("tool_calls null")
-    if delta.get("function_call") is not None:
-        seen.shapes.add("legacy function_call")
-
-
-def _fragment(seen: _Seen, fragment: dict[str, Any]) -> Iterator[str]:
-    index = fragment.get("index")
-    if index is None:
-        yield "no index"
-    elif type(index) is int and index < 0:
-        yield "negative index"
-    call = repr(index)
-    function = function_of(fragment)
-    arguments = function.get("arguments", "")
-    if arguments is None:
-        yield "arguments null"
-    elif not isinstance(arguments, str):
-        yield "arguments not text"
-    seen.order.append(index if type(index) is int else call)
-    is_first = call not in seen.pieces
-    seen.pieces[call] = seen.pieces.get(call, 0) + 1
-    yield from (_first if is_first else _later)(seen, call, fragment, function)
-
-
-def _first(seen: _Seen, call: str, fragment: dict[str, Any], function: dict[str, Any]) -> Iterator[str]:
-    seen.ids[call] = fragment.get("id")
-    seen.names[call] = function.get("name") or ""
-    if not fragment.get("id"):
-        yield "first id missing"
-    if not fragment.get("type"):
-        yield "type missing"
-
-
-def _later(seen: _Seen, call: str, fragment: dict[str, Any], function: dict[str, Any]) -> Iterator[str]:
-    if "id" not in fragment:
-        yield "id omitted"
-    elif fragment["id"] is None:
-        yield "id null"
-    elif fragment["id"] == "":
-        yield "id empty"
-    elif fragment["id"] == seen.ids[call]:
-        yield "id repeated"
-    elif seen.ids[call]:
-        yield "id other"
-    else:
-        seen.ids[call] = fragment["id"]
-    if "name" in function:
-        name = function["name"]
-        if name is None or name == "":
-            yield "name null" if name is None else "name empty"
-        elif name == seen.names[call]:
-            yield "name repeated"
-    if "type" in fragment:
-        yield "type null" if fragment["type"] is None else "type repeated"
-
-
-def _sum_up(seen: _Seen) -> None:
-    if any(count == 1 for count in seen.pieces.values()):
-        seen.shapes.add("one fragment")
-    whole = [index for index in seen.order if type(index) is int and index >= 0]
-    if whole and min(whole) > 0:
-        seen.shapes.add("base above 0")
-    changes = sum(before != after for before, after in zip(seen.order, seen.order[1:], strict=False))
-    if changes >= len(seen.pieces):
-        seen.shapes.add("interleaved")
-    if len(seen.responses) > 1:
-        seen.shapes.add("response id changes")
-    if not seen.finishes:
-        seen.shapes.add("no finish")
-    elif len(seen.finishes) > 1:
-        seen.shapes.add("finish repeated")
-    if seen.finishes and set(seen.finishes) == {"stop"}:
-        seen.shapes.add("finish stop")
+def _how(holder: dict[str, Any], name: str, known: Any) -> str:
+    """How a field is said that was said before, in the words of SHAPES."""
+    if name not in holder:
+        return "omitted"
+    value = holder[name]
+    if value is None or value == "":
+        return "null" if value is None else "empty"
+    return "repeated" if value == known else "other"
