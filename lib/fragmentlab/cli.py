@@ -142,8 +142,20 @@ def _place(error: Exception) -> str:
     return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else "an unknown place"
 
 
+class _Help(argparse.HelpFormatter):
+    """Names each default, where the help of the option does not."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text = action.help or ""
+        is_told = not action.default or action.default == argparse.SUPPRESS or "default" in text
+        return text if is_told else f"{text} (default: %(default)s)"
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the options in one line."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=_Help, **options)
 
     def error(self, message: str) -> NoReturn:
         line = for_terminal(message)
@@ -156,18 +168,13 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(wanted: str) -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="fragmentlab",
-        description="Streamed tool calls: assembled, or refused with a reason.",
-        allow_abbrev=False,
-    )
+    about = "Streamed tool calls: assembled, or refused with a reason."
+    parser = _Parser(prog="fragmentlab", description=about)
     parser.add_argument("--version", action="version", version=f"fragmentlab {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
         listed: dict[str, Any] = {} if name in UNLISTED else {"help": summary}
-        sub = subparsers.add_parser(
-            name, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False, **listed
-        )
+        sub = subparsers.add_parser(name, description=f"{summary[0].upper()}{summary[1:]}.", **listed)
         if name == wanted:
             module = importlib.import_module(f"fragmentlab.commands.{MODULES.get(name, name)}")
             module.configure(sub)

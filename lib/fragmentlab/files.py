@@ -15,7 +15,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import cache
 from io import BufferedReader
 from pathlib import Path
@@ -103,16 +103,8 @@ def scratch_folder() -> Iterator[Path]:
         facts = place.lstat()
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
             raise InputError(f"{place} is not a private folder of yours; remove it or set TMPDIR")
-        with contextlib.ExitStack() as claim:
-            with locked(place):
-                mention_abandoned(place)
-                folder = place / _working_name()
-                folder.mkdir(mode=0o700)
-                claim.enter_context(locked(folder))
-            try:
-                yield folder
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+        with _working_folder(place) as folder:
+            yield folder
     except OSError as error:
         raise InputError(f"temporary files cannot be written: {reason(error)}") from None
 
@@ -127,22 +119,28 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     place = Path(path)
     if os.path.lexists(place):
         raise InputError(f"{path} exists; choose another folder or remove it")
-    folder = place.with_name(_working_name())
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as claim:
-            with locked(place.parent):
-                mention_abandoned(place.parent)
-                folder.mkdir()
-                claim.enter_context(locked(folder))
-            try:
-                yield folder
-                os.rename(folder, place)
-                sync_folder(place.parent)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+        with _working_folder(place.parent) as folder:
+            yield folder
+            os.rename(folder, place)
+            sync_folder(place.parent)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {reason(error)}") from None
+
+
+@contextlib.contextmanager
+def _working_folder(parent: Path) -> Iterator[Path]:
+    with contextlib.ExitStack() as claim:
+        with locked(parent):
+            mention_abandoned(parent)
+            folder = parent / _working_name()
+            folder.mkdir()
+            claim.enter_context(locked(folder))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def mention_abandoned(folder: Path) -> None:
@@ -151,9 +149,9 @@ def mention_abandoned(folder: Path) -> None:
         print(InputError(f"removed what an interrupted process left: {left}"), file=sys.stderr)
 
 
-def remove_abandoned(folder: Path, keep: Collection[Path] = ()) -> list[Path]:
+def remove_abandoned(folder: Path) -> list[Path]:
     """Remove what killed processes left unfinished in a folder whose lock the caller holds; return it."""
-    left = [path for path in sorted(folder.glob(f"{WORKING}*")) if path not in keep and not is_locked(path)]
+    left = [path for path in sorted(folder.glob(f"{WORKING}*")) if not is_locked(path)]
     for path in left:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -165,19 +163,32 @@ def remove_abandoned(folder: Path, keep: Collection[Path] = ()) -> list[Path]:
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the folder's lock; a process that ends, however it ends, lets go of it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with _opened(folder) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether another process holds the lock of a file or folder, or hides it."""
+    try:
+        with _opened(path) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
 
 
 def sync_folder(folder: Path) -> None:
     """Make the folder's names durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with _opened(folder) as descriptor:
         os.fsync(descriptor)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)
 
@@ -238,17 +249,3 @@ def _check_regular(facts: os.stat_result) -> None:
 
 def _working_name() -> str:
     return f"{WORKING}{os.urandom(6).hex()}"
-
-
-def is_locked(path: Path) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False

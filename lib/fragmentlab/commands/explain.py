@@ -23,9 +23,8 @@ What `fragmentlab explain`, `fragmentlab assemble` and the pages say of each ref
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of docs/design.md, section 8."""
-    parser.add_argument(
-        "category", metavar="CATEGORY", nargs="?", help="such as identity.conflict; without it: all of them"
-    )
+    text = "such as identity.conflict; without it: all of them"
+    parser.add_argument("category", metavar="CATEGORY", nargs="?", help=text)
 
 
 def run(args: argparse.Namespace) -> int:

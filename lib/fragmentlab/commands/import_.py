@@ -27,15 +27,12 @@ _RAW_WARNING = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="files, folders, globs, other batches")
-    parser.add_argument("--out", required=True, metavar="BATCH", help="folder to write")
-    parser.add_argument(
-        "--no-scrub", action="store_true", help="keep the content (the batch must stay private)"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object: every stream, what was left out"
-    )
-    parser.add_argument("--parquet", action="store_true", help="write Parquet instead of JSON Lines")
+    add = parser.add_argument
+    add("sources", nargs="+", metavar="SOURCE", help="files, folders, globs, other batches")
+    add("--out", required=True, metavar="BATCH", help="folder to write")
+    add("--no-scrub", action="store_true", help="keep the content (the batch must stay private)")
+    add("--json", action="store_true", help="print one JSON object: every stream, what was left out")
+    add("--parquet", action="store_true", help="write Parquet instead of JSON Lines")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
         if args.no_scrub:
             print(_RAW_WARNING, file=sys.stderr)
     if args.json:
-        print(json.dumps(_report(None if streams is None else out, rows, summary)))
+        skipped = [{"file": where, "reason": why} for where, why in summary.faults]
+        report = {"batch": streams and str(out), "streams": rows, "left_out": summary.left_out}
+        print(json.dumps({**report, "skipped": skipped}))
     else:
         _tell(rows, summary)
     if streams is None:
@@ -107,15 +106,6 @@ def _kept(
             }
         )
         yield stream
-
-
-def _report(out: Path | None, rows: list[dict[str, Any]], summary: Summary) -> dict[str, Any]:
-    return {
-        "batch": None if out is None else str(out),
-        "streams": rows,
-        "left_out": summary.left_out,
-        "skipped": [{"file": where, "reason": why} for where, why in summary.faults],
-    }
 
 
 def _tell(rows: list[dict[str, Any]], summary: Summary) -> None:

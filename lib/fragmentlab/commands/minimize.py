@@ -16,15 +16,13 @@ _VECTOR_ID = re.compile("[a-z0-9-]+/[a-z0-9-]+")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "stream",
-        metavar="STREAM",
-        help="a recorded stream, - for standard input, BATCH:ID for one of a batch, or a vector's id",
-    )
-    parser.add_argument("--category", metavar="C", help="the category to keep (default: the stream's own)")
-    parser.add_argument("--rules", metavar="R", default="keep-established", help="a rule set's name or file")
-    parser.add_argument("--tools", metavar="a,b", help="the known tools of a recorded stream")
-    parser.add_argument("--no-scrub", action="store_true", help="keep the content (not for a public report)")
+    add = parser.add_argument
+    text = "a recorded stream, - for standard input, BATCH:ID for one of a batch, or a vector's id"
+    add("stream", metavar="STREAM", help=text)
+    add("--category", metavar="C", help="the category to keep (default: the stream's own)")
+    add("--rules", metavar="R", default="keep-established", help="a rule set's name or file")
+    add("--tools", metavar="a,b", help="the known tools of a recorded stream")
+    add("--no-scrub", action="store_true", help="keep the content (not for a public report)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,11 +54,10 @@ def _stream(text: str, tools: str | None) -> Stream:
     from fragmentlab.corpus.vectors import find_vector
 
     batch, colon, wanted = text.rpartition(":")
-    if text == "-" or Path(text).exists():
-        stream = stream_of_file(text)
-    elif colon:
+    is_file = text == "-" or Path(text).exists()
+    if colon and not is_file:
         stream = open_batch(batch).stream(wanted)
-    elif _VECTOR_ID.fullmatch(text):
+    elif _VECTOR_ID.fullmatch(text) and not is_file:
         stream = find_vector(text).stream
     else:
         stream = stream_of_file(text)

@@ -7,22 +7,15 @@ import sys
 
 from fragmentlab.disclosure import for_terminal
 
-_NUMBERS = (
-    ("port", 0, "port on 127.0.0.1"),
-    ("pages", 3, "pages that the task reads"),
-    ("kilobytes", 8, "KiB of the report that it saves"),
-    ("parallel", 1, "pages asked for in one response"),
-    ("seed", 1, "seed of IDs and texts"),
-)
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    text = "a shipped scenario by name, or a scenario file"
-    parser.add_argument("--scenario", required=True, metavar="NAME|FILE", help=text)
-    for name, default, what in _NUMBERS:
-        usual = "a free one" if name == "port" else default
-        text = f"{what} (default: {usual})"
-        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
+    add = parser.add_argument
+    add("--scenario", required=True, metavar="NAME|FILE", help="the name of a shipped scenario, or a file")
+    add("--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (default: a free one)")
+    add("--pages", type=int, default=3, metavar="N", help="pages that the task reads")
+    add("--kilobytes", type=int, default=8, metavar="N", help="KiB of the report that it saves")
+    add("--parallel", type=int, default=1, metavar="N", help="pages asked for in one response")
+    add("--seed", type=int, default=1, metavar="N", help="seed of IDs and texts")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,29 +10,15 @@ from pathlib import Path
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 
-HELP = "run the notebooks and render an HTML report"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out", default="reports", metavar="DIR", help="folder of the report (default: reports)"
-    )
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NN",
-        help="a notebook's number or name; may be repeated",
-    )
-    parser.add_argument(
-        "-p",
-        dest="parameters",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a declared parameter",
-    )
-    parser.add_argument("--notebooks", metavar="DIR", help="folder of notebooks (default: the repository's)")
+    add = parser.add_argument
+    add("--out", default="reports", metavar="DIR", help="folder of the report")
+    only = "a notebook's number or name; may be repeated"
+    add("--only", action="append", default=[], metavar="NN", help=only)
+    given = "set a declared parameter"
+    add("-p", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help=given)
+    add("--notebooks", metavar="DIR", help="folder of notebooks (default: the kit's)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,9 +27,8 @@ def run(args: argparse.Namespace) -> int:
     from fragmentlab.files import scratch_folder
     from fragmentlab.reports.frame.build import build_report, plan_report
 
-    plan = plan_report(
-        args.notebooks, [key for only in args.only for key in only.split(",")], args.parameters
-    )
+    keys = [key for only in args.only for key in only.split(",")]
+    plan = plan_report(args.notebooks, keys, args.parameters)
     out = _writable_folder(args.out)
     with scratch_folder() as scratch:
         failed = build_report(plan, out, scratch, _say)

@@ -9,29 +9,21 @@ from pathlib import Path
 from fragmentlab.errors import InputError
 
 _MAX_STREAMS = 100_000_000
-_SHARES = (
-    ("faults", 200, "share of faulty streams"),
-    ("parallel", 300, "share with several calls"),
-    ("interleaved", 300, "share of those whose calls alternate"),
-)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options; shares are parts of one."""
-    parser.add_argument("--streams", type=int, required=True, metavar="N", help="how many streams")
-    parser.add_argument(
-        "--seed", type=int, required=True, metavar="S", help="the same seed gives the same bytes"
-    )
-    parser.add_argument("--out", required=True, metavar="BATCH", help="folder to write")
-    parser.add_argument("--shapes", metavar="FILE", help="a shapes file (default data/shapes.json)")
-    parser.add_argument("--only", action="append", metavar="NAME", help="only this shape; may be repeated")
-    for name, default, what in _SHARES:
-        text = f"{what} ({default / 1000})"
-        parser.add_argument(f"--{name}", type=_share, default=default, metavar="X", help=text)
-    parser.add_argument(
-        "--arguments", type=int, default=60, metavar="CHARS", help="typical size of a call's arguments (60)"
-    )
-    parser.add_argument("--parquet", action="store_true", help="write Parquet instead of JSON Lines")
+    add = parser.add_argument
+    add("--streams", type=int, required=True, metavar="N", help="how many streams")
+    add("--seed", type=int, required=True, metavar="S", help="the same seed gives the same bytes")
+    add("--out", required=True, metavar="BATCH", help="folder to write")
+    add("--shapes", metavar="FILE", help="a shapes file (default: the kit's data/shapes.json)")
+    add("--only", action="append", metavar="NAME", help="only this shape; may be repeated")
+    add("--faults", type=_share, default="0.2", metavar="X", help="share of faulty streams")
+    add("--parallel", type=_share, default="0.3", metavar="X", help="share with several calls")
+    add("--interleaved", type=_share, default="0.3", metavar="X", help="share of those whose calls alternate")
+    add("--arguments", type=int, default=60, metavar="CHARS", help="typical size of a call's arguments")
+    add("--parquet", action="store_true", help="write Parquet instead of JSON Lines")
 
 
 def run(args: argparse.Namespace) -> int:
