@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import accumulate, pairwise, takewhile, zip_longest
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from fragmentlab.errors import InputError
-from fragmentlab.runtime.scenarios import STYLE, Change, Edit, Style, merged
+from fragmentlab.runtime.scenarios import Change, Edit, Style
 from fragmentlab.wire.events import DONE, event
 from fragmentlab.wire.fragments import ENVELOPE, WireCall, chunk, delta, fragment, pieces
 
@@ -34,27 +34,26 @@ class Sending:
 
 
 def send_calls(calls: Sequence[WireCall], change: Change, usage: bool, seed: str) -> Sending:
-    """Stream calls."""
-    style = merged(Style, STYLE, change.stream)
-    by_call = [list(_fragments(number, call, style)) for number, call in enumerate(calls)]
+    """Stream calls; the style of ``change`` leaves nothing open."""
+    by_call = [list(_fragments(number, call, change.stream)) for number, call in enumerate(calls)]
     for number, edit in enumerate(change.edit or (), 1):
         _edit(by_call, edit, number)
-    turns = zip_longest(*by_call) if style.order == "interleaved" else by_call
+    turns = zip_longest(*by_call) if change.stream.order == "interleaved" else by_call
     fragments = [one for together in turns for one in together if one is not None]
     deltas = [{"role": "assistant", "content": None}, *map(delta, fragments)]
-    return _sending(deltas, "tool_calls", change, style, usage, seed)
+    return _sending(deltas, "tool_calls", change, usage, seed)
 
 
 def send_text(text: str, change: Change, usage: bool, seed: str) -> Sending:
     """Stream a plain answer."""
     deltas = [{"role": "assistant", "content": ""}, *({"content": word + " "} for word in text.split())]
-    return _sending(deltas, "stop", change, merged(Style, STYLE, change.stream), usage, seed)
+    return _sending(deltas, "stop", change, usage, seed)
 
 
 def send_chunks(chunks: Sequence[Mapping[str, Any]], change: Change, seed: str) -> Sending:
     """Stream chunk objects as they are."""
     events = [*map(event, chunks), *([] if change.done is False else [DONE])]
-    return Sending(tuple(_reads(events, merged(Style, STYLE, change.stream), seed)))
+    return Sending(tuple(_reads(events, change.stream.reads, seed)))
 
 
 def _fragments(index: int, call: WireCall, style: Style) -> Iterator[dict[str, Any]]:
@@ -81,31 +80,28 @@ def _edit(by_call: Sequence[Sequence[dict[str, Any]]], edit: Edit, number: int) 
 
 
 def _sending(
-    deltas: Sequence[Mapping[str, Any]], finish: str, change: Change, style: Style, usage: bool, seed: str
+    deltas: Sequence[Mapping[str, Any]], finish: str, change: Change, usage: bool, seed: str
 ) -> Sending:
     events = [event(chunk(said)) for said in deltas]
     half = 1 + len(events) // 2
-    if change.error is not UNSET:
-        return Sending(tuple(_reads([*events[:half], _error(change.error)], style, seed)))
     last = finish if change.finish_reason is UNSET else change.finish_reason
     finished = [*events, *([] if last is None else [event(chunk({}, last))])]
-    if change.cut is not UNSET:
-        kept = {
+    how = "end"
+    if change.error is not UNSET:
+        sent = [*events[:half], _error(change.error)]
+    elif change.cut is not UNSET:
+        how = change.cut.how
+        sent = {
             "arguments": events[:half],
             "event": [*events[:half], events[min(half, len(events) - 1)][:-_CUT_BYTES]],
             "complete": events,
             "finish": finished,
         }[change.cut.at]
-        return Sending(tuple(_reads(kept, style, seed)), change.cut.how)
-    if usage:
-        finished.append(event({**ENVELOPE, "choices": [], "usage": _usage(len(deltas))}))
-    if change.done is not False:
-        finished.append(DONE)
-    return Sending(tuple(_reads(finished, style, seed)))
-
-
-def _usage(tokens: int) -> dict[str, int]:
-    return {"prompt_tokens": 1, "completion_tokens": tokens, "total_tokens": tokens + 1}
+    else:
+        tokens = {"prompt_tokens": 1, "completion_tokens": len(deltas), "total_tokens": len(deltas) + 1}
+        told = [event({**ENVELOPE, "choices": [], "usage": tokens})] if usage else []
+        sent = [*finished, *told, *([] if change.done is False else [DONE])]
+    return Sending(tuple(_reads(sent, change.stream.reads, seed)), how)
 
 
 def _error(kind: str) -> bytes:
@@ -114,25 +110,18 @@ def _error(kind: str) -> bytes:
     return event({**ENVELOPE, "choices": [], "error": _ERROR})
 
 
-def _reads(events: Sequence[bytes], style: Style, seed: str) -> Iterator[bytes]:
-    if style.reads == "events":
+def _reads(events: Sequence[bytes], how: str | UnsetType, seed: str) -> Iterator[bytes]:
+    if how == "events":
         yield from events
         return
     body = b"".join(events)
-    start = 0
-    for end in _ends(body, str(style.reads), seed):
-        yield body[start:end]
-        start = end
-    if start < len(body):
-        yield body[start:]
-
-
-def _ends(body: bytes, how: str, seed: str) -> Iterator[int]:
-    """Where reads end, ascending, apart from the last."""
+    ends: Iterable[int] = ()
     if how == "odd":
-        sizes, at = random.Random(f"{seed} reads"), 0
-        while (at := at + sizes.choice(_ODD_SIZES)) < len(body):
-            yield at
+        draws = random.Random(f"{seed} reads")
+        sizes = iter(lambda: draws.choice(_ODD_SIZES), 0)
+        ends = takewhile(lambda end: end < len(body), accumulate(sizes))
     elif how == "mid-character":
         # After the first byte of each character that has several.
-        yield from (at + 1 for at, byte in enumerate(body) if byte >= 0xC0)
+        ends = (at + 1 for at, byte in enumerate(body) if byte >= 0xC0)
+    for start, end in pairwise([0, *ends, len(body)]):
+        yield body[start:end]

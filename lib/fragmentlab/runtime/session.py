@@ -1,5 +1,4 @@
-"""One scenario being played: which turn a request is for, whether its follow-up belongs
-to what was sent, the answer."""
+"""One scenario being played: a request's turn, whether its follow-up belongs to what was sent, the answer."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from fragmentlab.errors import InputError
-from fragmentlab.runtime.scenarios import Change, Scenario, ScenarioCall, Style, Turn, merged
+from fragmentlab.runtime.scenarios import STYLE, Change, Scenario, ScenarioCall, Style, Turn, merged
 from fragmentlab.runtime.sending import Sending, send_calls, send_chunks, send_text
 from fragmentlab.runtime.task import PRIVATE_SOURCE, REPORT_NAME, Task
 from fragmentlab.wire.fragments import WireCall
@@ -24,8 +23,7 @@ Message = Mapping[str, Any]
 
 
 class BadRequest(Exception):
-    """A request that the server does not answer with a stream: ``code`` is its reason,
-    the message is for people."""
+    """A request that gets no stream: ``code`` is its reason, the message is for people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -34,10 +32,9 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True)
 class Sent:
-    """One answered request, kept in memory only. ``turn`` and ``attempt`` count from 1."""
+    """One answered request, kept in memory only; turns count from 1."""
 
     turn: int
-    attempt: int
     calls: tuple[WireCall, ...] = field(repr=False)
     sending: Sending = field(repr=False)
 
@@ -67,13 +64,12 @@ class Session:
         if depth >= len(self._turns):
             raise BadRequest("scenario_over", "the scenario has no more turns")
         self._attempts[depth] += 1
-        attempt = self._attempts[depth]
         try:
-            calls, sending = self._play(depth, attempt, texts, _wants_usage(request))
+            calls, sending = self._play(depth, self._attempts[depth], texts, _wants_usage(request))
         except InputError as error:
             self.problem = f"scenario {self.scenario.name}, turn {depth + 1}: {error}"
             raise BadRequest("scenario_unusable", self.problem) from None
-        self.sent.append(Sent(depth + 1, attempt, calls, sending))
+        self.sent.append(Sent(depth + 1, calls, sending))
         return sending
 
     def _play(
@@ -81,7 +77,7 @@ class Session:
     ) -> tuple[tuple[WireCall, ...], Sending]:
         turn = self._turns[depth]
         again = turn.attempts[min(attempt, len(turn.attempts)) - 1] if turn.attempts else Change()
-        style = merged(Style, self.scenario.stream, turn.stream, again.stream)
+        style = merged(Style, STYLE, self.scenario.stream, turn.stream, again.stream)
         change = replace(merged(Change, turn, again), stream=style)
         seed = f"{self.task.seed} {depth} {attempt}"
         if turn.sse is not UNSET:
@@ -106,16 +102,10 @@ class Session:
             return {name: self._filled(inner, texts) for name, inner in value.items()}
         if isinstance(value, list):
             return [self._filled(inner, texts) for inner in value]
-        match value:
-            case "{page}":
-                return self.task.page_names()[0]
-            case "{private}":
-                return PRIVATE_SOURCE
-            case "{target}":
-                return REPORT_NAME
-            case "{report}":
-                return self.task.report(texts)
-        return value
+        if value == "{report}":
+            return self.task.report(texts)
+        named = {"{page}": self.task.page_names()[0], "{private}": PRIVATE_SOURCE, "{target}": REPORT_NAME}
+        return named.get(value, value) if isinstance(value, str) else value
 
     def _check_follow_up(self, messages: Sequence[Mapping[str, Any]]) -> list[str]:
         """Return the read results in order; every turn's calls must come back with their own IDs and results.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from itertools import accumulate
 
 from fragmentlab.assembler import Limits
 from fragmentlab.assembler.chunks import InvalidEvent, decode_chunk
@@ -16,14 +15,6 @@ from fragmentlab.wire.fragments import Place, choices_of, function_of, places_of
 _MAX_INDEX = 127
 
 
-@dataclass(repr=False)
-class _Text:
-    """The pieces of one call's name or arguments: their places, as (event, path), and what they say."""
-
-    places: list[tuple[int, Place]] = field(default_factory=list)
-    pieces: list[str] = field(default_factory=list)
-
-
 class FragmentTexts:
     """Collects what the fragments of a response say, event by event, then says what to write in their place.
 
@@ -32,7 +23,8 @@ class FragmentTexts:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._texts: dict[tuple[str, int], _Text] = {}
+        self._texts: dict[tuple[str, int], list[tuple[int, Place, str]]] = {}
+        """By (name or arguments, index): event, path and text of each piece."""
         self._finished = False
         self._done = False
 
@@ -52,35 +44,24 @@ class FragmentTexts:
                 is_first = chunk["choices"][place[1]].get("index") in (None, 0)
                 index = fragment.get("index")
                 if is_first and type(index) is int and 0 <= index <= _MAX_INDEX:
-                    self._fragment(event, (*place, "function"), index, function_of(fragment))
+                    function = function_of(fragment)
+                    for name in ("name", "arguments"):
+                        if isinstance(piece := function.get(name), str) and piece:
+                            pieces = self._texts.setdefault((name, index), [])
+                            pieces.append((event, (*place, "function", name), piece))
         reasons = (choice.get("finish_reason") for choice in choices_of(chunk))
         self._finished = self._finished or any(reason not in (None, "") for reason in reasons)
-
-    def _fragment(self, event: int, place: Place, index: int, function: dict[str, object]) -> None:
-        for name in ("name", "arguments"):
-            if isinstance(piece := function.get(name), str) and piece:
-                text = self._texts.setdefault((name, index), _Text())
-                text.places.append((event, (*place, name)))
-                text.pieces.append(piece)
 
     def replaced(self, words: Aliases) -> dict[int, dict[Place, str]]:
         """Return, by event, where to write what."""
         written: dict[int, dict[Place, str]] = {}
-        for (name, _), text in sorted(self._texts.items(), key=lambda item: (item[0][0] != "name", item[0])):
-            if name == "name":
-                whole = _alias_name(text.pieces, words)
-            else:
-                whole = scrub_arguments("".join(text.pieces), words)
-            for (event, place), piece in zip(text.places, _cut(whole, text.pieces), strict=True):
-                written.setdefault(event, {})[place] = piece
+        for (name, _), found in sorted(self._texts.items(), key=lambda item: (item[0][0] != "name", item[0])):
+            pieces = [piece for _, _, piece in found]
+            whole = _alias_name(pieces, words) if name == "name" else scrub_arguments("".join(pieces), words)
+            ends = list(accumulate(map(len, pieces)))
+            for (event, place, piece), end in zip(found, ends, strict=True):
+                written.setdefault(event, {})[place] = whole[end - len(piece) : end]
         return written
-
-
-def _cut(text: str, pieces: list[str]) -> Iterator[str]:
-    at = 0
-    for piece in pieces:
-        yield text[at : at + len(piece)]
-        at += len(piece)
 
 
 def _alias_name(pieces: list[str], words: Aliases) -> str:

@@ -19,6 +19,7 @@ from fragmentlab.corpus.scrubbing.body import TooLarge, scrub_body
 from fragmentlab.corpus.scrubbing.event_data import Replacements
 from fragmentlab.corpus.scrubbing.tool_schema import scrub_schema
 from fragmentlab.corpus.streams import Stream, own_id, stream_id
+from fragmentlab.disclosure import KINDS
 from fragmentlab.errors import InputError
 
 _PAIR = re.compile(r"pair-[0-9]{1,9}")
@@ -31,8 +32,7 @@ class Unscrubbable(Exception):
 
 @dataclass(repr=False)
 class Scrubber:
-    """Scrubs the streams of one batch with one set of placeholders. ``refused`` counts streams by what
-    differed."""
+    """Scrubs the streams of one batch with one set of placeholders; ``refused`` counts why some could not."""
 
     refused: Counter[str] = field(default_factory=Counter)
     _replacements: Replacements = field(default_factory=Replacements)
@@ -58,19 +58,13 @@ class Scrubber:
             raise Unscrubbable("its batch has more short words of one form than placeholders") from None
         except RecursionError:
             raise Unscrubbable("the schema of a known tool is nested too deeply") from None
-        names = self._replacements.names
-        scrubbed = replace(
-            stream,
-            id=stream_id(body),
-            body=body,
-            tools=tools,
-            provider=names.show("provider", stream.provider),
-            server=names.show("server", stream.server),
-            model=names.show("model", stream.model),
-            pair=self._pair(stream.pair),
-        )
+        names: Any = self._replacements.names
+        shown = {kind: names.show(kind, getattr(stream, kind)) for kind in KINDS}
+        pair = self._pair(stream.pair)
+        scrubbed = replace(stream, id=stream_id(body), body=body, tools=tools, pair=pair, **shown)
         verify(stream, scrubbed)
-        return self._with_own_id(scrubbed)
+        # Streams that differed in content only have one body now, but stay two.
+        return replace(scrubbed, id=own_id(scrubbed.id, self._ids))
 
     def _tool(self, tool: Any) -> Any:
         words = self._replacements.words
@@ -87,10 +81,6 @@ class Scrubber:
         if pair is None or _PAIR.fullmatch(pair):
             return pair
         return self._pairs.setdefault(pair, f"pair-{len(self._pairs) + 1:04d}")
-
-    def _with_own_id(self, stream: Stream) -> Stream:
-        """Streams that differed in content only have one body now, but stay two."""
-        return replace(stream, id=own_id(stream.id, self._ids))
 
 
 def verify(original: Stream, scrubbed: Stream) -> None:
@@ -122,13 +112,12 @@ def _facts(result: Result) -> dict[str, Any]:
     return {
         "outcome": (result.outcome, result.category),
         "faults": [fault.to_json() for fault in result.faults],
-        "timeline": [_row(asdict(row)) for row in result.timeline],
+        # Indices that no call can have are replaced like any number.
+        "timeline": [
+            asdict(row) | ({} if row.index in _TIMELINE_INDICES else {"index": None})
+            for row in result.timeline
+        ],
         "counts": result.counts,
         "tolerances": result.tolerances,
         "calls": [(call.index, call.alias, len(call.name), len(call.arguments)) for call in result.calls],
     }
-
-
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """Indices that no call can have are replaced like any number."""
-    return row if row["index"] in _TIMELINE_INDICES else row | {"index": None}
