@@ -139,7 +139,10 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def _check_tag(value: Any, kind: Any, where: str) -> None:
-    field, tag = kind.__struct_config__.tag_field, kind.__struct_config__.tag
+    config = getattr(kind, "__struct_config__", None)
+    if config is None:
+        return
+    field, tag = config.tag_field, config.tag
     given = value.get(field) if isinstance(value, dict) else None
     if field is None or given == tag or isinstance(value, _KeyTwice):
         return
