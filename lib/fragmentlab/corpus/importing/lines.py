@@ -14,6 +14,8 @@ FIELD = re.compile(r"(?:data|event|id|retry)?:")
 _LOG_KEYS = frozenset("level lvl severity loglevel levelname".split())
 _DATA = re.compile(r"data:[ \t]*+(?=\\*[{\[])")
 _CHUNK = re.compile(r"\\*\"(?:choices|error)\\*\"")
+_IN_CHUNK = re.compile(r"\\*\"(?:choices\\*\"\s*+:|error\\*\"\s*+:\s*+\{)")
+_VARIES = re.compile(r"\w*\d\w*|\s")
 _ESCAPED_END = re.compile(r"(?:\\[rn])++")
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 _PUNCTUATION = frozenset(string.punctuation) - {"_"}
@@ -33,7 +35,9 @@ def data_mark(line: str) -> int | None:
     if "data:" not in line:
         return None
     match = _DATA.search(line)
-    return None if match is None else match.start()
+    # What stands in a chunk is text of the model's.
+    is_event = match is not None and (match.start() == 0 or not _IN_CHUNK.search(line, 0, match.start()))
+    return match.start() if match is not None and is_event else None
 
 
 def names_chunk(line: str) -> bool:
@@ -98,19 +102,39 @@ def _pattern_of(tokens: set[str]) -> str:
     return r"\s+" if min(tokens).isspace() else r"[A-Za-z]+" if all(map(str.isalpha, tokens)) else r"\w+"
 
 
+def repeated(prefixes: Sequence[str], data: Sequence[str]) -> set[int]:
+    """Return which events another logger wrote again: the same ones, all under a prefix of its own.
+
+    >>> repeated(["1 INFO a: ", "1 DEBUG b: ", "2 INFO a: ", "2 DEBUG b: "], ["x", "x", "y", "y"])
+    {1, 3}
+    """
+    loggers: dict[str, list[int]] = {}
+    for number, prefix in enumerate(prefixes):
+        loggers.setdefault(_VARIES.sub("", prefix), []).append(number)
+    first, *others = loggers.values() or ([],)
+    told = [data[number] for number in first]
+    return {
+        number
+        for other in others
+        if len(other) == len(first) > 1 and [data[number] for number in other] == told
+        for number in other
+    }
+
+
 def with_blank_lines(lines: Sequence[str]) -> str | None:
-    """Return lines with each event's end put back; None where a line's data is no whole JSON by itself."""
+    """Return lines with each event's end put back; None where most data is no whole JSON by itself."""
     found = []
-    events = 0
+    events = broken = 0
     for line in lines:
         found.append(line)
         if line.startswith("data:"):
             start = data_start(line, 0)
-            if start == 0 or json_end(line, start) != len(line.rstrip()):
+            if start == 0:
                 return None
             events += 1
+            broken += json_end(line, start) != len(line.rstrip())
             found.append("")
-    return "\n".join([*found, ""]) if events > 1 else None
+    return "\n".join([*found, ""]) if events > 1 and broken * 2 < events else None
 
 
 def is_log_record(value: Mapping[str, object]) -> bool:

@@ -25,6 +25,7 @@ _BODY = {
 _ESCAPE = re.compile(
     r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r?\n)|(.))", re.DOTALL
 )
+_HALF = re.compile("[\ud800-\udbff]")
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "0": "\0"}
 
 
@@ -69,6 +70,8 @@ def _value(written: str, is_bytes: bool) -> str:
     value = _ESCAPE.sub(_escaped, written)
     if is_bytes:
         value = as_text(value.encode("latin-1", "replace"))
+    elif _HALF.search(value):
+        value = value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     if _holds_json(value) or not _holds_json(written):
         return value
     return escaped_events(written) or written

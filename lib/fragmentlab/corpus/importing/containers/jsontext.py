@@ -9,10 +9,14 @@ from typing import Any
 
 from fragmentlab.corpus.importing.budget import Budget, Unreadable
 from fragmentlab.corpus.importing.documents import Body, Document, Refusal
+from fragmentlab.corpus.importing.lines import names_chunk
 from fragmentlab.corpus.importing.values import DONE, as_body, check_size, parse_json
 from fragmentlab.wire.protocols import is_chunk
 
-_START = re.compile(r"\{\s*+[\"}]|\[\s*+[\[{\"\d\-tfn\]]|\"(?:[^\"\\]|\\.)*+\"\s*+\Z", re.DOTALL)
+_START = re.compile(
+    r"\{\s*+[\"}]|(?!\[[\d.,:\s-]*+\][ \t]*+[^\s\[,])\[\s*+[\[{\"\d\-tfn\]]|\"(?:[^\"\\]|\\.)*+\"\s*+\Z",
+    re.DOTALL,
+)
 _BLANKS = re.compile(r"[ \t\r\n\ufeff]*+")
 _LONGEST_LINE = 16 << 20
 LINES_LEFT_OUT = "lines of a log that are not JSON left out"
@@ -36,7 +40,11 @@ def recognise(document: Document) -> bool:
         json.loads(text)
         return True
     except json.JSONDecodeError as error:
-        return error.msg == "Extra data" or error.pos >= len(text.rstrip())
+        if error.msg != "Extra data":
+            return error.pos >= len(text.rstrip())
+        # Another value may follow on the same line; any other text makes it a line of a log.
+        end = len(text[: error.pos].rstrip())
+        return text[error.pos] in '{["' or "\n" in text[end : error.pos]
     except (ValueError, RecursionError):
         return True
 
@@ -82,9 +90,15 @@ def _values(text: str) -> tuple[list[Any], int]:
             at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]
     except json.JSONDecodeError as error:
         lines = text[at:].split("\n")
-        if not values or (len(lines) < 2 and error.pos < len(text.rstrip())):
+        if not values or (len(lines) < 2 and text[at - 1] != "\n" and error.pos < len(text.rstrip())):
             raise Unreadable(f"is not valid JSON (line {error.lineno})") from None
         found = [_line(line) for line in lines if line.strip()]
+        cut = None in found[-1:] and not text.endswith("\n")
+        broken = [line for line, value in zip(filter(str.strip, lines), found, strict=True) if value is None]
+        if any(line.lstrip()[:1] == "{" and names_chunk(line) for line in broken[: -1 if cut else None]):
+            raise Unreadable(
+                "has a chunk on a line that is not valid JSON; mend or remove the line"
+            ) from None
         return values + [value for value in found if value is not None], found.count(None)
     return values, 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fragmentlab.corpus.importing.budget import Budget
@@ -18,6 +18,7 @@ from fragmentlab.corpus.importing.lines import (
     names_chunk,
     plain_lines,
     prefix_pattern,
+    repeated,
     with_blank_lines,
 )
 from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, Unit, blocks, bodies
@@ -27,6 +28,7 @@ from fragmentlab.wire.protocols import could_be_chunk
 PREFIX_REMOVED = "prefixes removed from lines"
 OTHER_TEXT = "other text stood before an event"
 ESCAPED = "line ends were escaped"
+REPEATED = "events that another logger wrote again left out"
 SPREAD = "events stood on more than one line"
 _MAX_STARTS = 8
 _MAX_SPREAD = 2000
@@ -45,13 +47,25 @@ def read(document: Document, budget: Budget) -> Iterator[Body]:
     lines = plain_lines(document.text)
     budget.visit(len(lines))
     marks = [data_mark(line) for line in lines]
-    if any(mark is not None for mark in marks):
-        yield from _events(document, lines, marks, budget)
-    elif units := _chunks(lines, budget):
-        yield from bodies(document, units, PREFIX_REMOVED)
+    numbers = [number for number, mark in enumerate(marks) if mark is not None]
+    again = repeated(
+        [lines[number][: marks[number]] for number in numbers],
+        [lines[number][marks[number] :] for number in numbers],
+    )
+    if again:
+        left_out = {numbers[at] for at in again}
+        lines = [line for number, line in enumerate(lines) if number not in left_out]
+        marks = [mark for number, mark in enumerate(marks) if number not in left_out]
+    notes = (REPEATED,) if again else ()
+    if numbers:
+        yield from _events(document, lines, marks, budget, *notes)
+    else:
+        yield from _chunks(document, lines, budget)
 
 
-def _events(document: Document, lines: list[str], marks: list[int | None], budget: Budget) -> Iterator[Body]:
+def _events(
+    document: Document, lines: list[str], marks: list[int | None], budget: Budget, *noted: str
+) -> Iterator[Body]:
     """Read lines of which events begin at the marks: cut what stands before, drop what is no event."""
     prefixes = [line[:mark] for line, mark in zip(lines, marks, strict=True) if mark is not None]
     bare = prefixes.count("")
@@ -89,7 +103,7 @@ def _events(document: Document, lines: list[str], marks: list[int | None], budge
     if not is_as_recorded and "\n\n" not in text and (restored := with_blank_lines(found)) is not None:
         text = restored
         notes[BLANK_LINES_LOST] = None
-    yield from bodies(document, blocks(text), *notes)
+    yield from bodies(document, blocks(text), *noted, *notes)
 
 
 def _first_field(lines: list[str], pattern: re.Pattern[str] | None, first: int) -> int:
@@ -113,12 +127,12 @@ def _spread(
 ) -> tuple[str, int] | None:
     """Join an event whose JSON goes on over the next lines; return it and the number of the line after it."""
     text = line[data_start(line, 0) :]
-    if number == len(lines) or data_mark(lines[number]) is not None:
+    if number == len(lines) or _begins(lines[number]):
         return None
     depth = _open_brackets(text)
     parts = [text]
     last = min(len(lines), number + _MAX_SPREAD)
-    while depth > 0 and number < last and data_mark(lines[number]) is None:
+    while depth > 0 and number < last and not _begins(lines[number]):
         parts.append(_rest(lines[number], pattern, False) or lines[number])
         budget.visit(_SPREAD_WEIGHT)
         depth += _open_brackets(parts[-1])
@@ -129,41 +143,58 @@ def _spread(
     return f"data: {' '.join(part.strip() for part in parts)}", number
 
 
+def _begins(line: str) -> bool:
+    """Return whether an event begins in a line, and no text that an event holds."""
+    mark = data_mark(line)
+    return mark is not None and '"' not in line[:mark]
+
+
 def _open_brackets(text: str) -> int:
     text = STRING.sub("", text)
     return text.count("{") + text.count("[") - text.count("}") - text.count("]")
 
 
-def _chunks(lines: list[str], budget: Budget) -> list[Unit]:
-    """Return the chunk objects and end markers of lines, and other objects where a chunk could stand."""
+def _chunks(document: Document, lines: list[str], budget: Budget) -> Iterable[Body]:
+    """Read the chunk objects and end markers of lines, and other objects where a chunk could stand."""
     found = list(_objects(lines, budget))
     pattern = prefix_pattern([prefix for prefix, _, value in found if could_be_chunk(value)])
-    return [
-        Unit(text)
+    kept = [
+        (prefix, text)
         for prefix, text, value in found
-        if text == DONE
+        if value is None
+        or text == DONE
         or could_be_chunk(value)
         or (pattern and pattern.fullmatch(prefix) and isinstance(value, dict) and not is_log_record(value))
     ]
+    again = repeated([prefix for prefix, _ in kept], [text for _, text in kept])
+    units = [Unit(text) for number, (_, text) in enumerate(kept) if number not in again]
+    if units:
+        yield from bodies(document, units, PREFIX_REMOVED, *((REPEATED,) if again else ()))
 
 
 def _objects(lines: list[str], budget: Budget) -> Iterator[tuple[str, str, Any]]:
-    """Yield the first JSON object of each line: what stands before it, its text and its value."""
+    """Yield the first JSON object of each line: what stands before it, its text and its value.
+
+    A chunk that is broken is an event too, which the assembler refuses: its value is None.
+    """
     number = 0
     while number < len(lines):
         line = lines[number]
         number += 1
         if line.rstrip().endswith(DONE):
-            yield "", DONE, DONE
+            yield line.rstrip().removesuffix(DONE), DONE, DONE
             continue
-        at = line.find("{")
-        for _ in range(_MAX_STARTS if at >= 0 else 0):
+        first = at = line.find("{")
+        start, text = first, ""
+        for _ in range(_MAX_STARTS):
+            if text or at < 0:
+                break
             text = line[at : json_end(line, at)] if json_end(line, at) is not None else ""
             if not text and line[at:].rstrip() == "{":
                 spread = _spread(line[at:], lines, number, None, budget)
                 text, number = (spread[0].removeprefix("data: "), spread[1]) if spread else ("", number)
-            if text:
-                yield line[:at], text, parse_json(text)[0]
-            at = line.find("{", at + 1)
-            if text or at < 0:
-                break
+            start, at = at, line.find("{", at + 1)
+        if first >= 0 and names_chunk(line[first:start] if text else line[first:]):
+            yield line[:first], line[first:], None
+        elif text:
+            yield line[:start], text, parse_json(text)[0]

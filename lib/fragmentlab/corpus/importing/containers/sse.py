@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from fragmentlab.corpus.importing.budget import Budget
 from fragmentlab.corpus.importing.documents import Body, Document, Refusal
-from fragmentlab.corpus.importing.lines import FIELD
-from fragmentlab.corpus.importing.responses import blocks, bodies
+from fragmentlab.corpus.importing.lines import FIELD, plain_lines, with_blank_lines
+from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, blocks, bodies
 from fragmentlab.wire.events import looks_like_events
 from fragmentlab.wire.protocols import lost_blank_lines
 
@@ -38,7 +38,9 @@ def read(document: Document, budget: Budget) -> Iterator[Body | Refusal]:
     if not _EVENT.search(text):
         yield Refusal("only comments")
     elif document.is_joined:
-        yield from bodies(document, blocks(text), fidelity=document.body(b"").fidelity)
+        restored = None if "\n\n" in text else with_blank_lines(plain_lines(text))
+        notes = (BLANK_LINES_LOST,) if restored else ()
+        yield from bodies(document, blocks(restored or text), *notes, fidelity=document.body(b"").fidelity)
     else:
         notes = (MISSING_BLANK_LINES,) if lost_blank_lines(document.data) else ()
         yield document.body(document.data, *notes, fidelity=document.body(b"").fidelity)

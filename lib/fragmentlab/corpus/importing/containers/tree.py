@@ -45,7 +45,7 @@ _TELLING = frozenset(
     "traceId trace_id".split()
 )
 """Keys that tell what holds no stream."""
-_CLOCK = re.compile(r"[0-9][0-9T:.Z+ -]*")
+_CLOCK = re.compile(r"(?=[^:]{10}|[0-9]{1,2}:)[0-9][0-9T:.Z+ -]*")
 _FINISHED = re.compile(r'"finish_reason\\*"\s*:\s*\\*"|data:\s*\[DONE\]')
 _ROLE = re.compile(r'"role\\*"\s*:\s*\\*"')
 _EVENT_NAME = re.compile(r"[a-z][a-z_.-]{0,40}")
