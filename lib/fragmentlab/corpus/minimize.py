@@ -121,10 +121,9 @@ def _parts(stream: Stream, as_chunks: bool) -> list[Part]:
     """Return the events of a stream: as objects those that are chunks written as here, or all chunks."""
     parts: list[Part] = []
     for group in line_groups(stream.body, stream.framing):
-        data = b"\n".join(data_of(group, stream.framing))
-        is_lines = stream.framing == "jsonl"
-        own = event(data) if is_lines else b"".join(part for line in group for part in line)
-        is_plain = is_lines or all(line.name in (b"data", b"") for line in group)
+        data = b"\n".join(data_of(group))
+        own = event(data) if stream.framing == "jsonl" else b"".join(line.written for line in group)
+        is_plain = all(line.name in (b"data", b"") for line in group)
         chunk = _chunk(data) if is_plain else None
         if chunk is not None and (as_chunks or event(chunk) == own):
             parts.append(chunk)

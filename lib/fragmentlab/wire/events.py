@@ -72,35 +72,32 @@ def has_comments(body: bytes) -> bool:
 
 
 class Line(NamedTuple):
-    """One line of a body: the field with its colon and blank as written, its value, and the line's end."""
+    """One line of a body: the field with its colon and blank as written, its value, the line's end, and the
+    field's name, which is ``data`` for every line of JSON Lines and empty for a comment and a blank line."""
 
     head: bytes
     value: bytes
     end: bytes
+    name: bytes
 
     @property
-    def name(self) -> bytes:
-        """The field's name; empty for a comment and a blank line, ``data`` for every line of JSON Lines."""
-        return self.head.removeprefix(_BOM).partition(b":")[0]
+    def written(self) -> bytes:
+        """The line as it stands in the body."""
+        return self.head + self.value + self.end
 
 
 def line_groups(body: bytes, framing: Framing) -> Iterator[list[Line]]:
-    """Yield the lines of a body event by event, each with the blank line that ends it.
-
-    All heads, values and ends joined are the body again.
-    """
+    """Yield the lines of a body event by event, each with the blank line that ends it."""
     group: list[Line] = []
-    for match in _LINE.finditer(body):
+    for match in filter(lambda match: match[0], _LINE.finditer(body)):
         text, end = match.groups()
-        if not match[0]:
-            continue
         if framing == "jsonl":
             bom = _BOM if match.start() == 0 and text.startswith(_BOM) else b""
-            yield [Line(bom, text.removeprefix(bom), end)]
+            yield [Line(bom, text.removeprefix(bom), end, b"data")]
             continue
         head = _HEAD.match(text)
         assert head is not None
-        group.append(Line(head[0], text[head.end() :], end))
+        group.append(Line(head[0], text[head.end() :], end, head[1]))
         if not text:
             yield group
             group = []
@@ -108,6 +105,6 @@ def line_groups(body: bytes, framing: Framing) -> Iterator[list[Line]]:
         yield group
 
 
-def data_of(group: Iterable[Line], framing: Framing) -> list[bytes]:
+def data_of(group: Iterable[Line]) -> list[bytes]:
     """Return the values of an event's data lines."""
-    return [line.value for line in group if framing == "jsonl" or line.name == b"data"]
+    return [line.value for line in group if line.name == b"data"]

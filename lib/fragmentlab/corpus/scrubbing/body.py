@@ -43,11 +43,10 @@ class _Body:
         """Yield the body, rewritten, in parts."""
         pieces = self._pieces()
         for number, group in enumerate(line_groups(self._body, self._framing)):
-            data = data_of(group, self._framing)
+            data = data_of(group)
             parts = iter(self._data(data, pieces.get(number, {})))
             for line in group:
-                is_data = self._framing == "jsonl" or line.name == b"data"
-                yield line.head + next(parts) + line.end if is_data else _other_line(line)
+                yield line.head + next(parts) + line.end if line.name == b"data" else _other_line(line)
 
     def _spend(self, values: int) -> None:
         self._left -= values
@@ -58,7 +57,7 @@ class _Body:
         texts = FragmentTexts(self._limits)
         for number, group in enumerate(line_groups(self._body, self._framing)):
             self._spend(len(group))
-            data = b"\n".join(data_of(group, self._framing))
+            data = b"\n".join(data_of(group))
             kind = next((line.value for line in reversed(group) if line.name == b"event"), b"")
             is_read = data and len(data) <= self._limits.event_bytes and kind not in (b"ping", b"error")
             if is_read and (group[-1].end or is_complete(data)):
@@ -86,7 +85,7 @@ class _Body:
 def _other_line(line: Line) -> bytes:
     """Rewrite a line that holds no data: comments, types, IDs, fields of no meaning."""
     if line.name == b"event" and line.value.decode("utf-8", "replace") in KEPT_EVENT_TYPES:
-        return b"".join(line)
+        return line.written
     name = line.name
     # What begins like JSON is counted as a line that was ignored.
     brace = name[:1] if name.startswith(b"{") else b""

@@ -9,11 +9,12 @@ from fragmentlab.corpus.scrubbing.aliases import Aliases
 from fragmentlab.corpus.scrubbing.json_text import scrub_arguments
 
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-_SCHEMAS = ("items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else",
-            "unevaluatedProperties", "unevaluatedItems")  # fmt: skip
+_SCHEMAS = (
+    *"items additionalProperties propertyNames contains not if then else".split(),
+    *("unevaluatedProperties", "unevaluatedItems"),
+)
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_SIZES = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains",
-          "maxContains")  # fmt: skip
+_SIZES = [f"{bound}{of}" for bound in ("min", "max") for of in ("Length", "Items", "Properties", "Contains")]
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _TYPES = frozenset("string number integer object array boolean null".split())
 _LARGEST_SIZE = 100_000
