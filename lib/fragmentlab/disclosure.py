@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -25,15 +26,9 @@ from fragmentlab.files import locked, read_bytes, reason, shipped_names, write_w
 # what hides, reorders a line or moves a cursor: ``\x1b``, ``\u202e``, ``\U000e0041``.
 
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#+\-.!|~$:=]")
-# Code points that DejaVu Sans, the font of the figures, draws without a gap; any other would be an empty box.
-_FIGURE_RANGES = (
-    (0x20, 0x24F),
-    (0x391, 0x3A1),
-    (0x3A3, 0x3CE),
-    (0x400, 0x45F),
-    (0x2010, 0x2027),
-    (0x2030, 0x205E),
-    (0x2190, 0x22FF),
+# What DejaVu Sans, the font of the figures, has no glyph for, as far as is known: it would be an empty box.
+_UNDRAWABLE = re.compile(
+    "[^\x20-\u024f\u0391-\u03a1\u03a3-\u03ce\u0400-\u045f\u2010-\u2027\u2030-\u205e\u2190-\u22ff]"
 )
 
 
@@ -44,7 +39,7 @@ def for_html(text: str) -> str:
 
 def for_figure(text: str) -> str:
     """One line for any matplotlib text: never math text, no character that the figures' font lacks."""
-    shown = "".join(ch if _drawable(ch) else escaped(ch) for ch in visible(text))
+    shown = _UNDRAWABLE.sub(lambda found: escaped(found[0]), visible(text))
     return shown.replace("$", r"\$")
 
 
@@ -63,10 +58,6 @@ def for_xml(text: str) -> str:
 def for_terminal(text: str) -> str:
     """One line for a terminal or a log: no control sequence, no line break, no reordering."""
     return visible(text)
-
-
-def _drawable(ch: str) -> bool:
-    return any(low <= ord(ch) <= high for low, high in _FIGURE_RANGES)
 
 
 # Names of providers, servers and models.
@@ -97,7 +88,7 @@ class NameAliases:
     def __init__(self) -> None:
         self._aliases: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
-        self._counts = dict.fromkeys(KINDS, 0)
+        self._fresh = {kind: map(f"{kind}-{{}}".format, count(1)) for kind in KINDS}
 
     def show(self, kind: str, name: str | None) -> str | None:
         """Return the public name, its alias, or None where nothing is known. ``kind`` is one of KINDS.
@@ -108,16 +99,11 @@ class NameAliases:
         if name is None or is_public(kind, name):
             return name
         if (kind, name) not in self._aliases:
-            is_alias = name not in self._taken and re.fullmatch(rf"{kind}-[1-9][0-9]{{0,5}}", name)
-            self._aliases[kind, name] = name if is_alias else self._fresh(kind)
-            self._taken.add(self._aliases[kind, name])
+            own = [name] if re.fullmatch(rf"{kind}-[1-9][0-9]{{0,5}}", name) else []
+            alias = next(alias for alias in chain(own, self._fresh[kind]) if alias not in self._taken)
+            self._aliases[kind, name] = alias
+            self._taken.add(alias)
         return self._aliases[kind, name]
-
-    def _fresh(self, kind: str) -> str:
-        while True:
-            self._counts[kind] += 1
-            if (alias := f"{kind}-{self._counts[kind]}") not in self._taken:
-                return alias
 
 
 # Names of files and rule sets that people choose.

@@ -71,8 +71,23 @@ def raw_lines(stream: Stream) -> Iterator[str]:
 
 def timeline_lines(rows: Sequence[FragmentRow]) -> Iterator[str]:
     """Yield the timeline as aligned text, a run of alike fragments on one line. IDs stand as aliases."""
-    runs = [list(group) for _, group in groupby(rows, key=_alike)]
-    return aligned([_HEADER, *map(_run_cells, runs)])
+    table: list[Sequence[str]] = [_HEADER]
+    for cells, group in groupby(rows, key=_cells):
+        run = list(group)
+        first, last = run[0], run[-1]
+        sizes = (sum(row.name_bytes for row in run), sum(row.arguments_bytes for row in run))
+        places = (_span(first.event, last.event), _span(first.fragment, last.fragment))
+        table.append((*places, *cells, *(f"{size} B" for size in sizes)))
+    return aligned(table)
+
+
+def _cells(row: FragmentRow) -> tuple[str, ...]:
+    return (
+        "-" if row.index is None else str(row.index),
+        (row.incoming_kind or "-") + (f" {row.incoming_alias}" if row.incoming_alias else ""),
+        _identity(row),
+        row.decision + (f" {row.category}" if row.category else ""),
+    )
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -81,27 +96,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         yield "  " + "  ".join(cells).rstrip()
-
-
-def _run_cells(run: Sequence[FragmentRow]) -> tuple[str, ...]:
-    first, last = run[0], run[-1]
-    return (
-        _span(first.event, last.event),
-        _span(first.fragment, last.fragment),
-        "-" if first.index is None else str(first.index),
-        (first.incoming_kind or "-") + (f" {first.incoming_alias}" if first.incoming_alias else ""),
-        _identity(first),
-        first.decision + (f" {first.category}" if first.category else ""),
-        f"{sum(row.name_bytes for row in run)} B",
-        f"{sum(row.arguments_bytes for row in run)} B",
-    )
-
-
-def _alike(row: FragmentRow) -> tuple[object, ...]:
-    return (
-        row.index, row.incoming_kind, row.incoming_alias, row.previous_identity, row.next_identity,
-        row.id_alias, row.decision, row.category,
-    )  # fmt: skip
 
 
 def _span(first: int, last: int) -> str:

@@ -232,6 +232,8 @@ def test_pipes_sockets_and_files_that_vanish_are_named(tmp_path, command, monkey
         rest = list(found)
     assert (first.file.name, rest) == ("c.sse", [])
     assert {Path(where).name for where, _ in summary.faults} == {"a.fifo", "b.socket", "d.sse", "zero"}
+    [pipe] = [why for where, why in summary.faults if where.endswith("a.fifo")]
+    assert pipe.startswith("is a pipe; let `assemble -` read it as standard input")
 
 
 def test_a_killed_import_leaves_nothing_raw(tmp_path):

@@ -95,11 +95,11 @@ def _folder(folder: Path) -> Iterator[Source]:
 def _checked(path: Path, named: bool) -> Source:
     if path.suffix == INCOMPLETE:
         return Source(path, named, "is a part of an answer: its recording was given up")
-    return (
-        Source(path, named)
-        if path.is_file()
-        else Source(path, named, "is no file; save what it gives to a file first")
-    )
+    if path.is_fifo():
+        return Source(
+            path, named, "is a pipe; let `assemble -` read it as standard input, or save it to a file"
+        )
+    return Source(path, named, None if path.is_file() else "is no file; save what it gives to a file first")
 
 
 def head_of(path: Path) -> bytes:
