@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import suppress
+from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
@@ -12,40 +13,7 @@ from fragmentlab.assembler.assembler import Framing
 from fragmentlab.wire.events import has_comments, payloads
 from fragmentlab.wire.fragments import choices_of, fragments_of, function_of
 
-SHAPES: dict[str, str] = {
-    "id omitted": "later fragments leave the ID out",
-    "id null": "later fragments say id: null",
-    "id empty": 'later fragments say id: ""',
-    "id repeated": "later fragments repeat the ID",
-    "id other": "a later fragment says another ID, or one that is no string",
-    "first id missing": "a call's first fragment has no ID, null or an empty one",
-    "one fragment": "a call is sent whole, in one fragment",
-    "name null": "later fragments say name: null",
-    "name empty": 'later fragments say name: ""',
-    "name repeated": "later fragments repeat the whole name",
-    "type null": "later fragments say type: null",
-    "type repeated": "later fragments repeat the type",
-    "type missing": "a call's first fragment has no type",
-    "no index": "fragments say no index",
-    "negative index": "fragments say a negative index",
-    "base above 0": "the smallest index is above 0",
-    "arguments null": "arguments: null stands in a fragment",
-    "arguments not text": "arguments are not a string",
-    "interleaved": "fragments of several calls alternate",
-    "several in a chunk": "one chunk carries fragments of several calls",
-    "role repeated": "later chunks repeat the role",
-    "role null": "later chunks say role: null",
-    "tool_calls null": "chunks without fragments say tool_calls: null",
-    "legacy function_call": "the older function_call is sent too",
-    "empty choices": "a chunk has an empty list of choices",
-    "finish with fragment": "the finish stands in the chunk of a fragment",
-    "finish repeated": "the finish is sent more than once",
-    "finish stop": "calls end with stop instead of tool_calls",
-    "no finish": "the response has no finish",
-    "response id changes": "chunks of one response have several IDs",
-    "comments": "keep-alive comments are sent",
-    "no [DONE]": "the end marker is missing",
-}
+SHAPES: dict[str, str] = json.loads(files(__package__).joinpath("shapes.json").read_bytes())
 """Label of a shape -> what it means. The order is that of the tables."""
 
 

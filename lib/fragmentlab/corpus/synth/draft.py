@@ -19,7 +19,7 @@ _WORDS = (
     *("42", "true"),
 )
 _LONGEST_PIECE = 16
-_IN_WORDS: dict[str, Any] = {"null": None, "empty_string": ""}
+IN_WORDS: dict[str, Any] = {"null": None, "empty_string": ""}
 
 Fragment = dict[str, Any]
 
@@ -109,15 +109,15 @@ def _fragments(shape: Shape, call: WireCall, number: int, id_style: str, draws: 
     if shape.first_arguments == "piece":
         first["function"]["arguments"] = parts.pop(0)
     elif shape.first_arguments != "omitted":
-        first["function"]["arguments"] = _IN_WORDS[shape.first_arguments]
+        first["function"]["arguments"] = IN_WORDS[shape.first_arguments]
     yield first
     later = dict(index)
     if id_style != "omitted":
-        later["id"] = _IN_WORDS.get(id_style, call.id)
+        later["id"] = IN_WORDS.get(id_style, call.id)
     if shape.type in ("every", "null_after"):
         later["type"] = "function" if shape.type == "every" else None
     said = {}
     if shape.continuation_name != "omitted":
-        said["name"] = _IN_WORDS.get(shape.continuation_name, call.name)
+        said["name"] = IN_WORDS.get(shape.continuation_name, call.name)
     for piece in parts:
         yield later | {"function": said | {"arguments": piece}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fragmentlab.corpus.synth.draft import Draft, Fragment
+from fragmentlab.corpus.synth.draft import IN_WORDS, Draft, Fragment
 from fragmentlab.corpus.synth.provider_shapes import Shape
 from fragmentlab.wire.events import DONE, event
 from fragmentlab.wire.fragments import delta, pieces
@@ -81,8 +81,8 @@ class _Body:
         self.chunk([choice], usage)
 
     def fragments(self, group: list[Fragment], finish: str | None) -> None:
-        words = {"null": None, "empty_string": ""}
-        content = {"content": words[self._shape.content]} if self._shape.content in words else {}
+        said = self._shape.content
+        content = {"content": IN_WORDS[said]} if said in IN_WORDS else {}
         usage = finish is not None and self._shape.usage == "last_chunk"
         self.delta(delta(*group, **content), finish, usage)
 
