@@ -90,17 +90,14 @@ class Aliases:
         marker = _MARKERS[kind] if len(sizes) >= _MARKED else ""
         if marker:
             del sizes[0]
-        if self._next[kind] < _LETTERS ** len(sizes):
-            alias = before + _written(form, marker, self._next[kind], _LETTERS)
-            self._next[kind] += 1
-            if alias not in used:
-                return alias
-        counter = (kind, before, *form)
-        while self._next[counter] < math.prod(sizes):
-            alias = before + _written(form, marker, self._next[counter], None)
-            self._next[counter] += 1
-            if alias not in used:
-                return alias
+        of_all = (kind, _LETTERS, _LETTERS ** len(sizes))
+        of_form = ((kind, before, *form), None, math.prod(sizes))
+        for counter, base, most in (of_all, of_form):
+            while self._next[counter] < most:
+                alias = before + _written(form, marker, self._next[counter], base)
+                self._next[counter] += 1
+                if alias not in used:
+                    return alias
         return None
 
 
@@ -120,17 +117,11 @@ def _written(form: list[str], marker: str, number: int, base: int | None) -> str
     for name in form:
         if name not in _SIZES:
             written.append(name)
-        elif marker:
-            written.append(_character(name, ord(marker) - ord("a")))
-            marker = ""
+            continue
+        if marker:
+            digit, marker = ord(marker) - ord("a"), ""
         else:
             number, digit = divmod(number, base or _SIZES[name])
-            written.append(_character(name, digit))
+        start, end, first = _SPANS.get(name, (0, 0, 0))
+        written.append(chr(start + (first - start + digit) % (end - start)) if end else _ASCII[digit])
     return "".join(written)
-
-
-def _character(name: str, digit: int) -> str:
-    if name == "1":
-        return _ASCII[digit]
-    start, end, first = _SPANS[name]
-    return chr(start + (first - start + digit) % (end - start))
