@@ -77,10 +77,11 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
         beside = place.with_name(_working_name())
         try:
             with beside.open("xb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # so that nobody takes it for what a killed process left
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, place)
+                os.replace(beside, place)
         finally:
             beside.unlink(missing_ok=True)
         sync_folder(place.parent)
