@@ -33,10 +33,14 @@ from fragmentlab.reports.frames import (
     stream_frames,
 )
 from fragmentlab.reports.show.figures import Figure
-from fragmentlab.reports.show.lanes import kind_in_words
 from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, Verbatim, conclude
 from fragmentlab.reports.show.tables import Badge, Table, badges
-from fragmentlab.reports.show.timeline import timeline_figure, timeline_table
+from fragmentlab.reports.show.timeline import (
+    change_in_words,
+    kind_in_words,
+    timeline_figure,
+    timeline_table,
+)
 
 EXAMPLE = ("captured-local", "s-26b539503f2f028b")
 """The batch and stream that are shown where no parameter names another."""
@@ -153,10 +157,7 @@ class Investigation:
                 "times": groups.size().to_numpy(),
                 **{name: _spans(groups[name]) for name in ("event", "fragment", "call")},
                 "says": first.incoming_kind.astype(object).map(kind_in_words, na_action="ignore").to_numpy(),
-                "identity": [
-                    before if before == after else f"{before} → {after}"
-                    for before, after in zip(first.previous_identity, first.next_identity, strict=True)
-                ],
+                "identity": list(map(change_in_words, first.previous_identity, first.next_identity)),
                 "also": first["flags"].map(_flags_in_words).to_numpy(),
             }
         )

@@ -9,8 +9,8 @@ import pandas as pd
 
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.disclosure import for_figure
-from fragmentlab.reports.show.figures import HATCHES, Figure, Theme
-from fragmentlab.reports.show.shapes_charts import counts_in_words
+from fragmentlab.reports.show.figures import HATCHES, Figure, Theme, legend_below, stacked_bars
+from fragmentlab.reports.show.prose import counts_in_words
 from fragmentlab.reports.show.tables import Badge
 from fragmentlab.runtime.play import Played
 
@@ -45,28 +45,20 @@ def continuations_df(scenarios: Mapping[str, Played]) -> pd.DataFrame:
 def continuations_figure(counts: pd.DataFrame, endings: Sequence[Badge]) -> Figure:
     """A bar for each scenario of ``continuations_df``, and at its end how the task ended."""
     counts = counts.loc[:, counts.sum() > 0]
-    totals = counts.sum(axis=1)
 
     def draw(axes: Axes, theme: Theme) -> None:
-        places, left = range(len(counts)), totals.to_numpy() * 0
-        for number, (kind, widths) in enumerate(counts.items()):
-            look = {"color": theme.series[number], "hatch": HATCHES[number], "label": kind}
-            axes.barh(places, widths, left=left, height=0.6, **look)
-            left = left + widths.to_numpy()
+        stacked_bars(
+            axes, counts, [{"color": c, "hatch": h} for c, h in zip(theme.series, HATCHES, strict=True)]
+        )
+        totals = counts.sum(axis=1)
         most = max([*totals, 1])
-        for place, ending, total in zip(places, endings, totals, strict=True):
+        for place, (ending, total) in enumerate(zip(endings, totals, strict=True)):
             text = ending.text if ending.kind == "ok" else f"does not hold: {ending.text}"
             colour = theme.refuse if ending.kind == "bad" else theme.ink
             axes.text(total + most * 0.01, place, for_figure(text), va="center", color=colour)
-        axes.set_yticks(list(places), [for_figure(name) for name in counts.index])
-        axes.invert_yaxis()
         axes.set_xlim(0, most * 1.3)
-        axes.set_xlabel("fragments after the call's ID was known")
-        if len(counts.columns):
-            key = axes.legend(
-                frameon=False, ncols=len(counts.columns), loc="lower left", bbox_to_anchor=(0, 1)
-            )
-            key.set_title("They said of the ID")
+        axes.set_xlabel("fragments after the call's ID was known, by what they said of the ID")
+        legend_below(axes, len(counts.columns))
 
     told = [
         f"{name}: {counts_in_words(row)}; {ending.text}"

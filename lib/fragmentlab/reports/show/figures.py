@@ -6,11 +6,15 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fragmentlab.disclosure import for_html, for_terminal
+import numpy as np
+import pandas as pd
+
+from fragmentlab.disclosure import for_figure, for_html, for_terminal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,6 +61,43 @@ DARK = Theme(
 HATCHES = ("", "///", "\\\\\\", "xx", "--", "||", "++", "////")
 """The second cue of ``Theme.series``: the hatch at a colour's place. Lines only: dots and circles make a page
 ten times as large."""
+
+
+def legend_below(axes: Axes, columns: int) -> None:
+    """Name each label that was drawn, once, where the layout keeps room however many there are."""
+    handles, labels = axes.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    if unique:
+        look: Any = {"frameon": False, "fontsize": 8.5, "columnspacing": 1.6}
+        columns = min(columns, len(unique))
+        axes.figure.legend(
+            list(unique.values()), list(unique), loc="outside lower left", ncols=columns, **look
+        )
+
+
+def stacked_bars(axes: Axes, counts: pd.DataFrame, looks: Sequence[Mapping[str, Any]]) -> None:
+    """Draw a bar for each row, from the top, a part for each column in its look."""
+    lefts = counts.cumsum(axis=1) - counts
+    for name, look in zip(counts.columns, looks, strict=False):
+        label = for_figure(str(name))
+        axes.barh(range(len(counts)), counts[name], left=lefts[name], height=0.6, label=label, **look)
+    lines = [map(for_figure, textwrap.wrap(name, 30)) for name in counts.index]
+    axes.set_yticks(range(len(counts)), list(map("\n".join, lines)))
+    axes.invert_yaxis()
+
+
+def heat_map(axes: Axes, theme: Theme, counts: pd.DataFrame, strength: pd.DataFrame, top: float = 0) -> None:
+    """Write each count of a table into its cell, shaded by its strength from 0 to 1, from ``top`` down."""
+    from matplotlib.patches import Rectangle
+
+    for (row, column), text in np.ndenumerate(counts.to_numpy()):
+        alpha = strength.iat[row, column]
+        corner = (column - 0.48, top + row - 0.46)
+        axes.add_patch(Rectangle(corner, 0.96, 0.92, color=theme.keep, alpha=alpha, lw=0))
+        colour = theme.sheet if alpha > 0.5 else theme.ink if alpha else theme.soft
+        axes.text(column, top + row, text, ha="center", va="center", color=colour, fontsize=8)
+    axes.tick_params(length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
 
 
 class Figure:

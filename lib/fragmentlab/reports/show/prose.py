@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pandas as pd
+
 from fragmentlab.disclosure import for_html, for_terminal
 from fragmentlab.reports.frame.sanitize import FOOTER_TYPE
 from fragmentlab.reports.show.tables import Kind
@@ -87,6 +89,11 @@ class Conclusion(Lists):
 def conclude(*, shows: Sequence[str], not_shown: Sequence[str]) -> Conclusion:
     """Close a notebook: what its data shows and what it does not. Must be the value of the last code cell."""
     return Conclusion([("This shows", shows), ("This does not show", not_shown)])
+
+
+def counts_in_words(counts: pd.Series) -> str:
+    """Names with their counts, those that are not zero."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items() if count) or "none"
 
 
 def _item(item: str | tuple[str, str]) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import log1p
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from fragmentlab.assembler import RuleSet
 from fragmentlab.assembler.rules import CELLS, COLUMNS, IDENTITIES, IMPOSSIBLE
 from fragmentlab.disclosure import for_figure
-from fragmentlab.reports.show.figures import Figure, Theme
+from fragmentlab.reports.show.figures import Figure, Theme, heat_map
 from fragmentlab.reports.show.tables import Badge
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ _AFTERWARDS = (
     "What is kept or set goes on: name and arguments are accumulated, the finished proposal is validated, "
     "the host authorizes. One refusal refuses the whole response."
 )
-_ACTIONS = {"keep": 0, "set": 1}
+_VERBS = {"keep": "keeps what is known", "set": "is taken"}
+Point = tuple[float, float]
 
 
 def cells_df(rules: RuleSet) -> pd.DataFrame:
@@ -52,7 +53,7 @@ def grouped(cells: pd.DataFrame) -> pd.DataFrame:
     rows = groups.rename("says").reset_index()
     return rows.sort_values(
         ["identity", "action"],
-        key=lambda values: values.map(_ACTIONS).fillna(2) if values.name == "action" else values.cat.codes,
+        key=lambda values: values.map({"keep": 0, "set": 1}).fillna(2) if values.name == "action" else values,
         kind="stable",
         ignore_index=True,
     )
@@ -65,7 +66,7 @@ def says_in_words(columns: Iterable[str]) -> str:
 
 def action_badge(action: str) -> Badge:
     """An action as a mark with its word or category."""
-    return Badge(action, "ok") if action in _ACTIONS else Badge(action.removeprefix("reject:"), "bad")
+    return Badge(action, "ok") if action in _VERBS else Badge(action.removeprefix("reject:"), "bad")
 
 
 def flow_figure(rules: RuleSet, shown_name: str) -> Figure:
@@ -95,71 +96,46 @@ def met_figure(met: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def _verb(action: str) -> str:
-    if action in ("keep", "set"):
-        return "keeps what is known" if action == "keep" else "is taken"
-    return f"is refused as {action.removeprefix('reject:')}"
+    return _VERBS.get(action) or f"is refused as {action.removeprefix('reject:')}"
 
 
 def _draw_flow(axes: Axes, theme: Theme, groups: Sequence[tuple[str, str, str]]) -> None:
-    height = len(groups)
+    middle = len(groups) / 2 - 0.5
     axes.set_xlim(0, 100)
-    axes.set_ylim(height + 0.3, -1.75)
+    axes.set_ylim(len(groups) + 0.3, -1.75)
     axes.axis("off")
-    middle = height / 2 - 0.5
-    for x, width, text in (
-        (0, 11, "a fragment:\nlocate\nits index"),
-        (74, 12, "accumulate\nname and\narguments"),
-        (88, 12, "validate the\nproposal"),
-    ):
-        _box(axes, theme, x, middle, width, 1.9, text)
-    _box(axes, theme, 88, -1.0, 12, 0.9, "host\nauthorization")
-    _arrow(axes, theme, (94, middle - 0.98), (94, -0.5))
-    _arrow(axes, theme, (86, middle), (88, middle))
-    axes.text(13.5, -1.2, "inspect\nidentity", color=theme.soft, va="center")
-    axes.text(28, -1.2, "the fragment says", color=theme.soft, va="center")
-    axes.text(53, -1.2, "so the table", color=theme.soft, va="center")
+    _box(axes, theme, (5.5, middle), "a fragment:\nlocate\nits index")
+    _box(axes, theme, (80, middle), "accumulate\nname and\narguments")
+    _box(axes, theme, (94, middle), "validate the\nproposal", after=(85.5, middle))
+    _box(axes, theme, (94, -1.0), "host\nauthorization", after=(94, middle - 0.98))
+    for x, text in ((13.5, "inspect\nidentity"), (27, "the fragment says"), (53, "so the table")):
+        axes.text(x, -1.2, text, color=theme.soft, va="center")
     for identity in IDENTITIES:
         places = [place for place, group in enumerate(groups) if group[0] == identity]
-        centre = (places[0] + places[-1]) / 2
-        _arrow(axes, theme, (11, middle), (13, centre))
-        _box(axes, theme, 13, centre, 12.5, len(places) - 0.2, identity)
+        _box(axes, theme, (19, (places[0] + places[-1]) / 2), identity, after=(11, middle))
         axes.axhline(places[-1] + 0.5, 0.13, 0.73, color=theme.line, lw=0.6)
+    looks = {"keep": ("=", theme.keep, "keeps the identity"), "set": ("+", theme.change, "takes the ID")}
     for place, (_, action, says) in enumerate(groups):
-        _draw_group(axes, theme, place, says, action, middle)
+        mark, colour, text = looks.get(action, ("×", theme.refuse, action.removeprefix("reject:")))
+        axes.text(27, place, for_figure(says), va="center", fontsize=8.5)
+        axes.text(51, place, mark, color=colour, va="center", ha="center", fontsize=12, fontweight="bold")
+        axes.text(53, place, for_figure(text), color=colour, va="center", fontsize=8.5)
+        if action in looks:
+            axes.annotate("", (74, middle), (70, place), arrowprops=_arrow("->", theme))
 
 
-def _draw_group(axes: Axes, theme: Theme, place: int, says: str, action: str, middle: float) -> None:
-    kind = action if action in ("keep", "set") else "refuse"
-    colour = {"keep": theme.keep, "set": theme.change, "refuse": theme.refuse}[kind]
-    mark = {"keep": "=", "set": "+", "refuse": "×"}[kind]
-    text = {"keep": "keeps the identity", "set": "takes the ID"}.get(kind, action.removeprefix("reject:"))
-    axes.text(28, place, for_figure(says), va="center", fontsize=8.5)
-    axes.text(51, place, mark, color=colour, va="center", ha="center", fontsize=12, fontweight="bold")
-    axes.text(53, place, for_figure(text), color=colour, va="center", fontsize=8.5)
-    if kind != "refuse":
-        _arrow(axes, theme, (70, place), (74, middle))
+def _arrow(style: str, theme: Theme) -> dict[str, Any]:
+    return {"arrowstyle": style, "color": theme.soft, "lw": 0.9}
 
 
-def _box(axes: Axes, theme: Theme, x: float, centre: float, width: float, height: float, text: str) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    style = f"round,pad=0,rounding_size={min(0.2, height / 4)}"
-    corner = (x, centre - height / 2)
-    axes.add_patch(
-        FancyBboxPatch(
-            corner, width, height, boxstyle=style, mutation_aspect=0.2, fc=theme.sheet, ec=theme.soft, lw=1
-        )
-    )
-    axes.text(x + width / 2, centre, text, ha="center", va="center", fontsize=8.5)
-
-
-def _arrow(axes: Axes, theme: Theme, start: tuple[float, float], end: tuple[float, float]) -> None:
-    axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": theme.soft, "lw": 0.9})
+def _box(axes: Axes, theme: Theme, place: Point, text: str, after: Point | None = None) -> None:
+    """A text in a box, with an arrow to it from the point ``after``."""
+    box = {"boxstyle": "round,pad=0.5", "fc": theme.sheet, "ec": theme.soft}
+    look: Any = {"ha": "center", "va": "center", "fontsize": 8.5, "bbox": box}
+    axes.annotate(text, after or place, place, arrowprops=_arrow("<-", theme) if after else None, **look)
 
 
 def _draw_met(axes: Axes, theme: Theme, met: Mapping[str, pd.DataFrame]) -> None:
-    from matplotlib.patches import Rectangle
-
     most = max([1, *(counts.to_numpy().max() for counts in met.values())])
     ticks: dict[float, str] = {}
     top = 0.0
@@ -167,24 +143,15 @@ def _draw_met(axes: Axes, theme: Theme, met: Mapping[str, pd.DataFrame]) -> None
         total = counts.to_numpy().sum()
         heading = f"{evidence}: {total:,} fragments" if total else f"{evidence}: none"
         axes.text(-0.5, top - 0.68, for_figure(heading), fontweight="bold", va="center")
-        if not total:
-            top += 0.9
-            continue
-        for row, identity in enumerate(IDENTITIES):
-            ticks[top + row] = identity
-            for place, column in enumerate(COLUMNS):
-                count, corner = counts.at[identity, column], (place - 0.5, top + row - 0.5)
-                text, colour = "–" if (identity, column) in IMPOSSIBLE else f"{count:,}", theme.soft
-                axes.add_patch(Rectangle(corner, 1, 1, fc="none", ec=theme.line))
-                if count:
-                    strength = 0.12 + 0.75 * log1p(count) / log1p(most)
-                    axes.add_patch(Rectangle(corner, 1, 1, fc=theme.keep, alpha=strength, ec="none"))
-                    colour = theme.sheet if strength > 0.5 else theme.ink
-                axes.text(place, top + row, text, ha="center", va="center", color=colour, fontsize=8.5)
-        top += len(IDENTITIES) + 1.1
+        if total:
+            texts = counts.map("{:,}".format)
+            for cell in IMPOSSIBLE:
+                texts.loc[cell] = "–"
+            shades = (0.12 + 0.75 * np.log1p(counts) / np.log1p(most)).where(counts > 0, 0)
+            heat_map(axes, theme, texts, shades, top)
+            ticks |= {top + row: identity for row, identity in enumerate(IDENTITIES)}
+        top += len(IDENTITIES) + 1.1 if total else 0.9
     axes.set_xlim(-0.5, len(COLUMNS) - 0.5)
     axes.set_ylim(top - 1.1, -1.2)
     axes.set_yticks(list(ticks), list(ticks.values()))
     axes.set_xticks(range(len(COLUMNS)), [for_figure(SAYS[column]) for column in COLUMNS])
-    axes.tick_params(length=0)
-    axes.spines[["left", "bottom"]].set_visible(False)
