@@ -205,6 +205,21 @@ def test_attacks_are_imported_within_limits(tmp_path):
     assert len(written) == 1
 
 
+def test_wide_and_deep_sources_are_named(tmp_path):
+    """Many columns, and answers in answers, end their source and nothing else; blanks before a stream do not."""
+    files = {
+        "a.csv": "," * 100_000 + '\ndata: {"choices":1}\n',
+        "b.json": '{"response":' * 240 + '["data: {}"]' + "}" * 240,
+        "c.sse": "\n" * 100_000 + BODY.decode(),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    summary = Summary()
+    found = list(import_streams([str(tmp_path)], summary))
+    assert [item.file.name for item in found] == ["c.sse"]
+    assert [Path(where).name for where, _ in summary.faults][:1] == ["a.csv"]
+
+
 def test_a_source_says_which_budget_it_passed():
     """Bytes and values are counted, and passing either is an end of the source with its reason."""
     budget = Budget(1)

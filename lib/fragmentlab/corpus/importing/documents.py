@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,6 +17,7 @@ MAX_NESTING = 8
 """How many containers may stand in each other: an archive in an archive, a text in a text."""
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 _HEAD = 1 << 16
+_BLANKS = re.compile(r"[ \t\r\n\ufeff]*+")
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,7 +49,8 @@ class Document:
     @property
     def head(self) -> str:
         """The first characters of the text, without blanks before them."""
-        return self.text[:_HEAD].lstrip(" \t\r\n\ufeff")
+        start = _BLANKS.match(self.text).end()  # type: ignore[union-attr]
+        return self.text[start : start + _HEAD]
 
     @cached_property
     def suffix(self) -> str:

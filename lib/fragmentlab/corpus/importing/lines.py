@@ -17,6 +17,7 @@ _CHUNK = re.compile(r"\\*\"(?:choices|error)\\*\"")
 _IN_CHUNK = re.compile(r"\\*\"(?:choices\\*\"\s*+:|error\\*\"\s*+:\s*+\{)")
 _VARIES = re.compile(r"\w*\d\w*|\s")
 _ESCAPED_END = re.compile(r"(?:\\[rn])++")
+_LONGEST_PREFIX = 2_000
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
 _PUNCTUATION = frozenset(string.punctuation) - {"_"}
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -84,6 +85,8 @@ def escaped_events(text: str) -> str | None:
 
 def prefix_pattern(prefixes: Sequence[str]) -> re.Pattern[str] | None:
     """Return a pattern for what was written before each event, None where the prefixes have no one form."""
+    if any(len(prefix) > _LONGEST_PREFIX for prefix in prefixes):
+        return None
     rows = [_TOKEN.findall(prefix) for prefix in dict.fromkeys(prefixes)]
     if (
         len({tuple(token if token in _PUNCTUATION else token[:1].isspace() for token in row) for row in rows})

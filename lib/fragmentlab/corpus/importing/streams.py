@@ -30,6 +30,7 @@ from fragmentlab.errors import InputError
 from fragmentlab.wire.protocols import CHAT, protocol_of
 
 NEEDS_KIT = "needs the kit to be read: pip install 'fragmentlab[kit]'"
+_WHY = {ModuleNotFoundError: NEEDS_KIT, RecursionError: "is nested too deeply"}
 NOT_STREAMED = "answers that were not streamed"
 
 
@@ -108,8 +109,8 @@ def import_streams(
             for imported in _streams(source, summary, whole_files):
                 name = own_id(imported.stream.id, ids)
                 yield replace(imported, stream=replace(imported.stream, id=name))
-        except (Unreadable, InputError, ModuleNotFoundError) as error:
-            why = NEEDS_KIT if isinstance(error, ModuleNotFoundError) else str(error)
+        except (Unreadable, InputError, ModuleNotFoundError, RecursionError) as error:
+            why = _WHY.get(type(error), str(error))
             summary.seems.setdefault(str(source.path), why)
             summary.faults.append((str(source.path), why))
 

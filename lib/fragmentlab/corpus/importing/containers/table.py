@@ -13,6 +13,7 @@ from fragmentlab.corpus.importing.lines import names_chunk
 _HEADER = re.compile(r"[\w \"'.@/-]++(?:[,;\t|][\w \"'.@/-]*+)++$")
 _QUOTED = re.compile(r'(?:^|[,;\t|])"(?:data:|event:|:|\{""|\[)', re.MULTILINE)
 _LONGEST_CELL = 64 << 20
+_MAX_COLUMNS = 2_000
 
 
 def recognise(document: Document) -> bool:
@@ -43,6 +44,8 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
 def _rows(text: str, delimiter: str, budget: Budget) -> Iterator[list[str]]:
     for row in csv.reader(_lines(text), delimiter=delimiter):
         budget.visit(len(row))
+        if len(row) > _MAX_COLUMNS:
+            raise Unreadable(f"is a table of more than {_MAX_COLUMNS:,} columns; export what matters")
         yield row
 
 

@@ -93,7 +93,12 @@ class _Spot:
         self.column.leaves.append(_Leaf(value, self, name, is_event, **facts))
 
     def __str__(self) -> str:
-        return f"{self.holder or ''}{self.key}".removeprefix(".")
+        keys = []
+        spot: _Spot | None = self
+        while spot is not None:
+            keys.append(spot.key)
+            spot = spot.holder
+        return "".join(reversed(keys)).removeprefix(".")
 
 
 def recognise(document: Document) -> bool:
