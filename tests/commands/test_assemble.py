@@ -166,6 +166,9 @@ def test_good_files_are_shown_where_others_are_not(
     assert main(["assemble", missing, str(recorded / "empty")]) == 2
     captured = capsys.readouterr()
     assert not captured.out and captured.err.endswith("fragmentlab assemble: no stream was found\n")
+    (recorded / "list.json").write_text('[1, {"a": 2}]')
+    assert main(["assemble", str(recorded / "list.json"), str(recorded / "empty")]) == 2
+    assert "list.json: is JSON without chunks of a streamed response; " in capsys.readouterr().err
 
 
 def test_a_folder_of_mixed_files_is_triaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

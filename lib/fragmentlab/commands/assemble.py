@@ -30,6 +30,7 @@ where all are accepted or no_calls, 1 where one is rejected or a file was skippe
 stream was found.
 """
 _HEADER = ("", "file", "place", "outcome", "category", "calls", "nulls")
+_LISTED = 100
 _DOUBTFUL = ("event.", "protocol.", "limit.")
 """Faults that a recorder may have caused: the importer knows what recorders do to events."""
 
@@ -143,9 +144,11 @@ def _show_found(paths: Sequence[str], assembled: Callable[..., Assembled], args:
         return _show_one(chosen, args)
     first = list(islice(found, 2))
     status = _show_one(first[0], args) if len(first) == 1 else _show_all(chain(first, found), args)
-    skipped = [f"{shown_path(where)}: {why}" for where, why in summary.faults]
-    for line in skipped if first or len(skipped) > 1 else ():
-        print(visible(f"skipped: {line}"), file=sys.stderr)
+    skipped = summary.faults if first else list((dict(summary.faults) | summary.seems).items())
+    for where, why in skipped[:_LISTED] if first or len(skipped) > 1 else ():
+        print(visible(f"skipped: {shown_path(where)}: {why}"), file=sys.stderr)
+    if len(skipped) > _LISTED:
+        print(f"... and {len(skipped) - _LISTED} more files", file=sys.stderr)
     if not first:
         raise InputError(what_is_missing(summary))
     return max(status, int(bool(skipped)))

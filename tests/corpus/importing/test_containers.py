@@ -478,6 +478,24 @@ def test_a_cut_gzip_is_noted(tmp_path):
     assert summary.noted["packed bodies that end early, read to their end"] == 1
 
 
+def test_packed_bytes_without_an_event_are_said_to_end_early(tmp_path):
+    """A download that broke off at once is no empty file."""
+    for size in (3, 10, 12):
+        streams, summary = imported(tmp_path, "a.sse.gz", gzip.compress(BODY)[:size])
+        assert streams == []
+        assert ["end early" in why for _, why in summary.faults] == [True], size
+
+
+def test_a_response_may_follow_its_request_without_a_line_end(tmp_path):
+    """A request's JSON has no line end of its own; one in the answer's text begins nothing."""
+    asked = f"POST {PATH} HTTP/1.1\r\nHost: api.openai.com\r\n\r\n{REQUEST}"
+    answered = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    text = TEXT.replace("data: [DONE]", 'data: {"choices":[],"note":"{}HTTP/1.1 200 OK"}\n\ndata: [DONE]')
+    streams, _ = imported(tmp_path, "a.txt", (asked + answered + text + asked + answered + TEXT).encode())
+    assert [stream.body.decode() for stream in streams] == [text, TEXT]
+    assert streams[0].provider == "openai"
+
+
 def test_long_texts_repeated_by_aliases_are_refused(tmp_path):
     """A small YAML file cannot make the search of one text repeat for hours."""
     text = f"a: &a '{'y' * 10_000}'\n" + "".join(

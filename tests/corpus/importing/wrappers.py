@@ -292,6 +292,7 @@ LOGS: dict[str, tuple[str, Wrapper]] = {
             for line in bodies[0].decode().splitlines(True)
         ),
     ),
+    "escaped as in a JSON string": ("a.txt", lambda bodies: json.dumps(bodies[0].decode())[1:-1].encode()),
     "PowerShell": ("a.txt", lambda bodies: bodies[0].decode().replace("\n", "\r\n").encode("utf-16")),
 }
 """Logs of one body, line by line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import string
 from collections.abc import Mapping, Sequence
@@ -12,10 +13,11 @@ from fragmentlab.corpus.importing.values import parse_json
 FIELD = re.compile(r"(?:data|event|id|retry)?:")
 """How a line of an event stream begins, a comment included."""
 _LOG_KEYS = frozenset("level lvl severity loglevel levelname".split())
-_DATA = re.compile(r"data:[ \t]*+(?=\\*[{\[])")
+_DATA = re.compile(r"data:(?:[ \t]|\\t)*+(?=\\*[{\[])")
 _CHUNK = re.compile(r"\\*\"(?:choices|error)\\*\"")
 _IN_CHUNK = re.compile(r"\\*\"(?:choices\\*\"\s*+:|error\\*\"\s*+:\s*+\{)")
 _VARIES = re.compile(r"\w*\d\w*|\s")
+_ESCAPED_QUOTE = re.compile(r"data:(?:[ \t]|\\t)*+\{\\++\"")
 _ESCAPED_END = re.compile(r"(?:\\[rn])++")
 _LONGEST_PREFIX = 2_000
 _TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
@@ -38,7 +40,10 @@ def data_mark(line: str) -> int | None:
     match = _DATA.search(line)
     # What stands in a chunk is text of the model's.
     is_event = match is not None and (match.start() == 0 or not _IN_CHUNK.search(line, 0, match.start()))
-    return match.start() if match is not None and is_event else None
+    if match is None or not is_event:
+        return None
+    # Fields before it may be of the same text, its line ends escaped.
+    return 0 if FIELD.match(line) and "\\n" in line[: match.start()] else match.start()
 
 
 def names_chunk(line: str) -> bool:
@@ -63,7 +68,16 @@ def data_start(line: str, mark: int) -> int:
 
 
 def escaped_events(text: str) -> str | None:
-    r"""Return the events of a text whose line ends were written as ``\n``; None where it is not that."""
+    r"""Return the events of a text whose line ends were written as ``\n``; None where it is not that.
+
+    Its quotes may be escaped as well, as in what stands between the quotes of a JSON string.
+    """
+    if _ESCAPED_QUOTE.search(text):
+        try:
+            inner: str = json.loads(f'"{text.strip()}"', strict=False)
+        except ValueError:
+            return None
+        return escaped_events(inner) or inner.replace("\r\n", "\n").removesuffix("\n") + "\n"
     found = []
     at = 0
     while at < len(text):

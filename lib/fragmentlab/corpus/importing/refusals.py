@@ -4,6 +4,9 @@ from __future__ import annotations
 
 REASONS = {
     "nothing": "is empty",
+    "no chunks": "is JSON without chunks of a streamed response; `fragmentlab record` makes a recording, "
+    "or write the chunks as JSON, one on each line",
+    "ends early": "is packed bytes that end early, before the first whole event; save or copy the file again",
     "binary": "is binary, such as compressed bytes without their header; unpack or export it as text",
     "no recording": "holds no recorded stream that is recognised",
     "packet capture": "is a packet capture; export the followed HTTP stream of your capture tool as text",

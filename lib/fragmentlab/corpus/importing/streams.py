@@ -18,6 +18,7 @@ from fragmentlab.assembler import Result
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.importing.budget import Budget, Unreadable
 from fragmentlab.corpus.importing.containers import KINDS
+from fragmentlab.corpus.importing.containers.packed import ENDS_EARLY
 from fragmentlab.corpus.importing.documents import Body, Document, Refusal, open_all
 from fragmentlab.corpus.importing.exchanges import NO_EXCHANGE
 from fragmentlab.corpus.importing.providers import model_of, provider_of, server_of
@@ -149,7 +150,10 @@ def _streams(source: Source, summary: Summary, whole_files: bool) -> Iterator[Im
         if not (found or refused) and whole_files and (event := _lone_object(document, budget)):
             yield Imported(_stream(event), source.path, "document")
             return
-    _account(source, found, refused, summary)
+    if not found and budget.noted[ENDS_EARLY]:
+        refused = [Refusal("ends early")]
+    otherwise = "no chunks" if document.head[:1] in ("{", "[") else "no recording"
+    _account(source, found, refused, summary, otherwise)
 
 
 def _documents(path: Path) -> Iterator[tuple[Document, Budget]]:
@@ -238,13 +242,13 @@ def _text(record: dict[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _account(source: Source, found: int, refused: list[Refusal], summary: Summary) -> None:
+def _account(source: Source, found: int, refused: list[Refusal], summary: Summary, otherwise: str) -> None:
     """Say what of a file is no stream: a fault where something could have been one, else a count."""
     soft = Counter(item.reason for item in refused if not item.is_fault)
     reason = next((item.reason for item in refused if item.is_fault), None)
     reason = reason or next((known for known in REASONS if known in soft), None) or next(iter(soft), None)
     if not found:
-        summary.seems[str(source.path)] = sentence(reason or "no recording")
+        summary.seems[str(source.path)] = sentence(reason or otherwise)
         if reason is None:
             summary.left_out["files without a streamed body"] += 1
         elif reason in soft and reason in REASONS and reason != "not streamed":

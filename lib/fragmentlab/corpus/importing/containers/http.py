@@ -11,9 +11,11 @@ from fragmentlab.corpus.importing.exchanges import Exchange
 
 _EOL = rb"(?:\r?\n)"
 _HEAD = re.compile(
-    rb"^(?:(?P<status>HTTP/[0-9.]+ [0-9]{3})|(?P<method>[A-Z]{3,7} \S++ HTTP/[0-9.]++))[^\r\n]*+" + _EOL,
+    rb"(?:^|(?<=[}\]])(?=[^\r\n]{1,1000}+\r?\n[\w-]++:))"
+    rb"(?:(?P<status>HTTP/[0-9.]+ [0-9]{3})|(?P<method>[A-Z]{3,7} \S++ HTTP/[0-9.]++))[^\r\n]*+" + _EOL,
     re.MULTILINE,
 )
+"""A first line; straight after a body of JSON, which ends in no line end, only with headers below it."""
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++):[ \t]*+([^\r\n]*+)" + _EOL)
 _BLANK = re.compile(_EOL)
 _SEPARATOR = re.compile(rb"\r?\n===+ ?\d+ =+\r?\n|\r?\n={10,}\r?\n")

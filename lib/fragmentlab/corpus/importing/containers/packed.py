@@ -14,6 +14,7 @@ from fragmentlab.corpus.importing.budget import Budget, OtherKind, Unreadable
 from fragmentlab.corpus.importing.documents import Document
 
 ENDS_EARLY = "packed bodies that end early, read to their end"
+"""Noted of the source."""
 _STEP = 1 << 18
 _SUFFIXES = (".gz", ".zst", ".bz2", ".xz", ".br", ".tgz", ".tbz2", ".txz")
 _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")

@@ -19,7 +19,10 @@ _GLUED = re.compile(
     r"^(?!(?:data|event|id|retry)?:)[ \t]*+(?!data:)[^\n]*?[^\w\n\"]data:[ \t]*+\{\"[^\n]*\"choices\"",
     re.MULTILINE,
 )
-_ESCAPED = re.compile(r"^data:[^\n]*?[}\]](?:\\r)?\\n(?:\\r)?\\n(?:data:|event:|\s*\Z)", re.MULTILINE)
+_ESCAPED = re.compile(
+    r"^(?:data:[^\n]*?[}\]](?:\\r)?\\n|(?:event|id|retry)?:[^\n{]*?)(?:\\r)?\\n(?:data:|event:|\s*\Z)",
+    re.MULTILINE,
+)
 
 
 def recognise(document: Document) -> bool:

@@ -230,7 +230,8 @@ class _Walk:
         run = self.runs
         column = _Column() if is_own else spot.column
         has_chunks = any(_could_be(item) and is_chunk(item) for item in value)
-        is_row = bool(value) and isinstance(value[0], str) and _CLOCK.fullmatch(value[0]) is not None
+        first = next(iter(value), None)
+        is_row = isinstance(first, Number) or (isinstance(first, str) and bool(_CLOCK.fullmatch(first)))
         for number, item in enumerate(value):
             if isinstance(item, Number) and not has_chunks:
                 continue
