@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import pandas as pd
 
@@ -15,6 +16,8 @@ from fragmentlab.subjects.answer import STAGES
 from fragmentlab.subjects.interface import FAILED, FAILURES, UNLISTED, UNNAMED
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Self = TypeVar("Self")
+Value = TypeVar("Value")
 
 OUTCOMES = ("accepted", "rejected", "no_calls", FAILED)
 _CATEGORIES = tuple(dict.fromkeys((*CATEGORIES, COMPOUND, *FAILURES, UNLISTED, UNNAMED)))
@@ -117,6 +120,19 @@ def documented(declared: str) -> Callable[[Function], Function]:
         return function
 
     return add
+
+
+def once(method: Callable[[Self], Value]) -> Callable[[Self], Value]:
+    """Compute what a method returns once for each object."""
+
+    @wraps(method)
+    def kept(self: Self) -> Value:
+        values, key = vars(self), f"_{method.__name__}"
+        if key not in values:
+            values[key] = method(self)
+        return cast(Value, values[key])
+
+    return kept
 
 
 def _dtype(values: pd.Series, dtype: str) -> Any:

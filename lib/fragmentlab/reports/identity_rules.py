@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 
@@ -27,6 +25,7 @@ from fragmentlab.qualification.candidates.modelcheck import (
 )
 from fragmentlab.qualification.candidates.sequences import Steps
 from fragmentlab.qualification.runs.sources import open_sources
+from fragmentlab.reports.columns import once
 from fragmentlab.reports.frame.parameters import names_in
 from fragmentlab.reports.show.candidate import REPLAYED, CandidateTables
 from fragmentlab.reports.show.figures import Figure
@@ -60,29 +59,38 @@ class Bench:
         ``evidence``, ``provider`` and ``fragments``."""
         return self.candidate.streams
 
+    @once
     def rulings_df(self) -> pd.DataFrame:
         """One row per stream and rule set or counterfactual (``rules``): ``outcome``, ``category``, how many
         ``calls``, and the columns of ``streams_df``."""
-        return self._rulings
+        named = {rules.name: name for name, rules in self.tables.items()}
+        rows = [
+            (number, named.get(rules, rules), ruling.outcome, ruling.category, ruling.calls)
+            for number, row in enumerate(self.rows)
+            for rules, ruling in row.rulings.items()
+        ]
+        frame = pd.DataFrame(rows, columns=["number", "rules", "outcome", "category", "calls"])
+        frame = frame.astype({"category": "str"}).assign(refused=frame.outcome == "rejected")
+        default = frame.query("rules == @DEFAULT_RULES")[["number", "refused"]]
+        joined = frame.merge(default, on="number", suffixes=("", "_by_default"))
+        return joined.merge(self.streams_df(), on="number")
 
+    @once
     def met_df(self) -> pd.DataFrame:
         """One row per stream and cell of the rule table that it meets: ``identity``, ``column``, how many
         ``times``, and the columns of ``streams_df``."""
-        return self._met
+        rows = [
+            (number, *cell, times) for number, row in enumerate(self.rows) for cell, times in row.met.items()
+        ]
+        frame = pd.DataFrame(rows, columns=["number", "identity", "column", "times"])
+        return frame.merge(self.streams_df(), on="number")
 
     def checks_df(self) -> pd.DataFrame:
         """One row per rule set and counterfactual: invariants ``broken``, whether the search was ``closed``,
         ``states``, ``steps_taken``, and how it ``differs`` from the default."""
         rows = [
-            (
-                name,
-                len(check.findings),
-                check.closed,
-                check.states,
-                check.steps_taken,
-                ", ".join(check.differs),
-            )
-            for name, check in self.checks.items()
+            (name, len(own.findings), own.closed, own.states, own.steps_taken, ", ".join(own.differs))
+            for name, own in self.checks.items()
         ]
         return pd.DataFrame(rows, columns=["rules", "broken", "closed", "states", "steps_taken", "differs"])
 
@@ -128,24 +136,25 @@ class Bench:
 
     def met_figure(self) -> Figure:
         """Which cells the streams exercise, by evidence."""
-        return met_figure({kind: self._counts(self._met.query("evidence == @kind")) for kind in REPLAYED})
+        return met_figure({kind: self._counts(self.met_df().query("evidence == @kind")) for kind in REPLAYED})
 
     def met_table(self) -> Table:
         """The same counts by batch; vector files are taken together."""
-        met = self._met.assign(batch=self._met.batch.mask(self._met.kind == "vectors", "vectors"))
+        met = self.met_df()
+        met = met.assign(batch=met.batch.mask(met.kind == "vectors", "vectors"))
         counts = met.pivot_table(
             index=["identity", "column"], columns="batch", values="times", aggfunc="sum", observed=True
         )
         counts = counts.reindex(index=CELLS, columns=met.batch.unique()).fillna(0).astype(int).reset_index()
-        told = counts.assign(column=counts.column.map(SAYS)).rename(
-            columns={"identity": "known identity", "column": "the fragment says"}
+        told = counts.assign(column=counts.column.map(SAYS)).set_axis(
+            ["known identity", "the fragment says", *counts.columns[2:]], axis="columns"
         )
         note = "A replay is never live evidence. Live counts stand in the runs that made them."
         return Table("Fragments by cell and batch", told, note=note)
 
     def refused_valid(self) -> Table:
         """The first drift: valid streams that a table refuses although the default accepts them."""
-        lost = self._rulings.query("refused and not refused_by_default")
+        lost = self.rulings_df().query("refused and not refused_by_default")
         rows = [
             [name, *_by_evidence(own), _count(len(own)), _smallest(own)]
             for name, _ in self._compared
@@ -156,8 +165,8 @@ class Bench:
 
     def let_through(self) -> Table:
         """The second drift: what each counterfactual accepts although the default refuses it."""
-        through = self._rulings.query("not refused and refused_by_default")
-        every_null = self._rulings.query("rules == 'accept-every-null' and refused").number
+        through = self.rulings_df().query("not refused and refused_by_default")
+        every_null = self.rulings_df().query("rules == 'accept-every-null' and refused").number
         rows = []
         for name, entry in COUNTERFACTUALS.items():
             own = through.query("rules == @name")
@@ -209,28 +218,6 @@ class Bench:
             raise ResultDoesNotHold(f"{DEFAULT_RULES} breaks an invariant")
         return conclude(shows=self._shows(), not_shown=self._not_shown())
 
-    @cached_property
-    def _rulings(self) -> pd.DataFrame:
-        named = {rules.name: name for name, rules in self.tables.items()}
-        rows = [
-            (number, named.get(rules, rules), ruling.outcome, ruling.category, ruling.calls)
-            for number, row in enumerate(self.rows)
-            for rules, ruling in row.rulings.items()
-        ]
-        frame = pd.DataFrame(rows, columns=["number", "rules", "outcome", "category", "calls"])
-        frame = frame.astype({"category": "str"}).assign(refused=frame.outcome == "rejected")
-        default = frame.query("rules == @DEFAULT_RULES")[["number", "refused"]]
-        joined = frame.merge(default, on="number", suffixes=("", "_by_default"))
-        return joined.merge(self.streams_df(), on="number")
-
-    @cached_property
-    def _met(self) -> pd.DataFrame:
-        rows = [
-            (number, *cell, times) for number, row in enumerate(self.rows) for cell, times in row.met.items()
-        ]
-        frame = pd.DataFrame(rows, columns=["number", "identity", "column", "times"])
-        return frame.merge(self.streams_df(), on="number")
-
     @staticmethod
     def _counts(met: pd.DataFrame) -> pd.DataFrame:
         """Fragments by identity (rows) and column."""
@@ -245,7 +232,7 @@ class Bench:
         streams = self.streams_df()
         kinds = streams.evidence.astype(str).value_counts(sort=False)
         told = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-        nulls = self._met.query("identity == 'established' and column == 'null'")
+        nulls = self.met_df().query("identity == 'established' and column == 'null'")
         times = nulls.groupby("evidence", observed=True).times.sum().reindex(kinds.index, fill_value=0)
         met = ", ".join(f"{count:,} in {kind} evidence" for kind, count in times.items())
         check = self.checks[DEFAULT_RULES]
@@ -262,8 +249,8 @@ class Bench:
         ]
 
     def _not_shown(self) -> list[str]:
-        missing = [kind for kind in REPLAYED if kind not in set(self._met.evidence)]
-        unmet = len(CELLS) - len(self._met[["identity", "column"]].drop_duplicates())
+        missing = [kind for kind in REPLAYED if kind not in set(self.met_df().evidence)]
+        unmet = len(CELLS) - len(self.met_df()[["identity", "column"]].drop_duplicates())
         return [
             *(f"Anything about {kind} evidence: no stream here is of that kind." for kind in missing),
             *([f"How often {unmet} cells occur: no stream meets them."] if unmet else []),
@@ -287,57 +274,36 @@ def put_on_the_bench(parameters: SimpleNamespace) -> Bench:
     if not sources:
         raise InputError("the parameter batches names no batch and no vector file")
     rows, checks = tuple(bench(sources, tables, COUNTERFACTUALS)), check_all(tables)
-    names = dict(_names(tables, candidate))
-    assessed = CandidateTables(
-        assess(candidate, rows, checks[candidate.name]), names[candidate.name], _streams_df(rows)
-    )
+    own = [rules for rules in tables if not shown_name(rules.name, "") and rules != candidate]
+    names = {rules.name: shown_name(rules.name, "your candidate") for rules in tables}
+    names |= {rules.name: f"your rule set {number}" for number, rules in enumerate(own, 1)}
+    assessment = assess(candidate, rows, checks[candidate.name])
     return Bench(
         {names[rules.name]: rules for rules in tables},
         rows,
         {names.get(name, name): check for name, check in checks.items()},
-        assessed,
+        CandidateTables(assessment, names[candidate.name], _streams_df(rows)),
     )
 
 
-def _names(tables: Iterable[RuleSet], candidate: RuleSet) -> Iterator[tuple[str, str]]:
-    """Each rule set's name, and the one by which it may be shown."""
-    own = 0
-    for rules in tables:
-        if shown_name(rules.name, ""):
-            yield rules.name, rules.name
-        elif rules == candidate:
-            yield rules.name, "your candidate"
-        else:
-            own += 1
-            yield rules.name, f"your rule set {own}"
-
-
 def _streams_df(rows: Iterable[BenchRow]) -> pd.DataFrame:
-    columns = ["number", "batch", "stream", "kind", "evidence", "provider", "fragments"]
-    frame = pd.DataFrame([_stream_row(number, row) for number, row in enumerate(rows)], columns=columns)
-    return frame.astype({"provider": "str", "evidence": pd.CategoricalDtype(REPLAYED)})
-
-
-def _stream_row(number: int, row: BenchRow) -> dict[str, Any]:
     """A vector is named where the kit ships its file; a stream of a batch is named by its content."""
-    file = row.batch.removeprefix("vectors/")
-    ours = row.kind != "vectors" or shown_name(file, "")
-    batch = row.batch if shown_name(file, "") else f"your {row.kind}"
-    return {
-        "number": number,
-        "batch": batch,
-        "stream": row.stream if ours else "one of yours",
-        **{name: getattr(row, name) for name in ("kind", "evidence", "provider", "fragments")},
-    }
+    columns = ["batch", "stream", "kind", "evidence", "provider", "fragments"]
+    frame = pd.DataFrame([[getattr(row, name) for name in columns] for row in rows], columns=columns)
+    own = frame.batch.map(lambda name: not shown_name(name.removeprefix("vectors/"), "")).astype(bool)
+    frame = frame.assign(
+        batch=frame.batch.mask(own, "your " + frame.kind),
+        stream=frame.stream.mask(own & (frame.kind == "vectors"), "one of yours"),
+    ).astype({"provider": "str", "evidence": pd.CategoricalDtype(REPLAYED)})
+    return frame.rename_axis("number").reset_index()
 
 
-def _distinct(tables: Sequence[RuleSet]) -> list[RuleSet]:
+def _distinct(tables: Iterable[RuleSet]) -> list[RuleSet]:
     found: dict[str, RuleSet] = {DEFAULT_RULES: SHIPPED[DEFAULT_RULES]}
     for rules in tables:
-        if rules.name in COUNTERFACTUALS or found.setdefault(rules.name, rules) != rules:
+        known = SHIPPED.get(rules.name, found.setdefault(rules.name, rules))
+        if rules.name in COUNTERFACTUALS or rules != known:
             raise InputError("a rules file has the name of another rule set; give it a name of its own")
-        if rules.name in SHIPPED and rules != SHIPPED[rules.name]:
-            raise InputError("a rules file has the name of a shipped rule set; give it a name of its own")
     return list(found.values())
 
 
@@ -356,8 +322,7 @@ def _count(count: int) -> Badge:
 
 
 def _sequence(found: Finding) -> str:
-    before = f"{_steps(found.earlier)}; next response " if found.earlier else ""
-    return before + _steps(found.steps)
+    return "; next response ".join(_steps(steps) for steps in (found.earlier, found.steps) if steps)
 
 
 def _steps(steps: Steps) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from types import SimpleNamespace
 
 import pandas as pd
@@ -14,6 +13,7 @@ from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.disclosure import refuse_private, shown_name
 from fragmentlab.errors import InputError
+from fragmentlab.reports.columns import once
 from fragmentlab.reports.frame.parameters import names_in
 from fragmentlab.reports.frames import StreamFrames, assemble_all, stream_frames
 from fragmentlab.reports.show.figures import Figure
@@ -52,6 +52,7 @@ UPSTREAM = {
     "replacement_character": "join UTF-8 sequences before decoding: a character was lost as U+FFFD",
 }
 """Tolerance -> what to report. What only says how a stream was recorded is not in it."""
+_EVIDENCE = pd.CategoricalDtype(list(KIND_WORDS), ordered=True)
 _IDS = ["batch", "stream"]
 _SENDER = ["sender", "evidence", "model"]
 
@@ -67,21 +68,15 @@ class ProviderShapes:
     rules: str
     rule_sets: list[str]
 
-    @cached_property
-    def _streams(self) -> pd.DataFrame:
-        streams = self.frames.streams.query("fragments > 0")
-        order = pd.CategoricalDtype(list(KIND_WORDS), ordered=True)
-        return streams.assign(
-            sender=[
-                _sender(*names) for names in streams[["provider", "server", "model"]].itertuples(index=False)
-            ],
-            evidence=streams.evidence.astype(order),
-        )
-
+    @once
     def streams_df(self) -> pd.DataFrame:
         """One row per stream with a tool call: ``fragmentlab.reports.frames.streams_df`` and its ``sender``,
         provider and server in one text."""
-        return self._streams
+        streams = self.frames.streams.query("fragments > 0")
+        return streams.assign(
+            sender=list(map(_sender, streams.provider, streams.server, streams.model)),
+            evidence=streams.evidence.astype(_EVIDENCE),
+        )
 
     def results_df(self) -> pd.DataFrame:
         """One row per stream and rule set, with the columns of ``fragmentlab.reports.frames.results_df``."""
@@ -89,62 +84,60 @@ class ProviderShapes:
 
     def shapes_df(self) -> pd.DataFrame:
         """One row per stream and ``shape`` that it shows, with the columns of ``streams_df``."""
-        shapes = self._streams.assign(shape=self._streams.shapes.map(json.loads)).explode("shape")
-        return shapes.dropna(subset="shape").astype(
-            {"shape": pd.CategoricalDtype(list(SHAPES), ordered=True)}
-        )
+        shapes = self._exploded("shapes", "shape")
+        return shapes.astype({"shape": pd.CategoricalDtype(list(SHAPES), ordered=True)})
 
     def tolerances_df(self) -> pd.DataFrame:
         """One row per stream and ``tolerance`` that was counted in it, with the columns of ``streams_df``."""
-        named = self._streams.tolerances.map(lambda text: list(json.loads(text)))
-        return self._streams.assign(tolerance=named).explode("tolerance").dropna(subset="tolerance")
+        return self._exploded("tolerances", "tolerance")
+
+    def _exploded(self, column: str, each: str) -> pd.DataFrame:
+        streams = self.streams_df()
+        named = streams[column].map(lambda text: list(json.loads(text)))
+        return streams.assign(**{each: named}).explode(each).dropna(subset=each)
 
     def overview(self) -> Callout:
         """How many streams of how many sources, and how many shapes."""
-        sources = self._streams[_SENDER].drop_duplicates()
-        seen = self.shapes_df()["shape"].nunique()
-        others = len(self.frames.streams) - len(self._streams)
-        kinds = self._streams.evidence.value_counts()
-        return Callout(
-            "plain",
-            f"{len(self._streams):,} streams with tool calls, {len(sources)} sources, "
-            f"{seen} of {len(SHAPES)} shapes",
-            [f"{count:,} {kind}: {KIND_WORDS[kind]}." for kind, count in kinds.items() if count]
-            + ([f"{others:,} streams without a tool call are left out."] if others else []),
+        streams = self.streams_df()
+        sources, seen = len(streams[_SENDER].drop_duplicates()), self.shapes_df()["shape"].nunique()
+        kinds = streams.evidence.value_counts()
+        details = [f"{count:,} {kind}: {KIND_WORDS[kind]}." for kind, count in kinds.items() if count]
+        if others := len(self.frames.streams) - len(streams):
+            details.append(f"{others:,} streams without a tool call are left out.")
+        headline = (
+            f"{len(streams):,} streams with tool calls, {sources} sources, {seen} of {len(SHAPES)} shapes"
         )
+        return Callout("plain", headline, details)
 
     def by_source(self, evidence: str) -> Figure | Callout:
         """How many of each source's streams show a shape, and which share of them."""
-        streams = self._streams.query("evidence == @evidence")
+        streams = self.streams_df().query("evidence == @evidence")
         if streams.empty:
             return Callout("plain", f"The batches hold no {evidence} streams with tool calls.")
-        senders = pd.Index(streams.sender.unique())
         shapes = self.shapes_df().query("evidence == @evidence")
         counts = pd.crosstab(shapes["shape"].astype(str), shapes.sender)
-        counts = counts.reindex(index=[*SHAPES], columns=senders, fill_value=0)
+        counts = counts.reindex(index=[*SHAPES], columns=streams.sender.unique(), fill_value=0)
         return shapes_figure(evidence, counts, streams.sender.value_counts())
 
     def table(self) -> Table:
         """Each source with its shapes and how many streams showed them."""
-        groups = {"observed": True, "dropna": False}
-        streams = self._streams.groupby(_SENDER, **groups).size().rename("streams")
-        shapes = (
-            self.shapes_df()
-            .groupby(_SENDER, **groups)["shape"]
-            .agg(lambda seen: counts_in_words(seen.value_counts(sort=False)))
-        )
-        told = (
-            streams.to_frame().join(shapes).reset_index().sort_values(["evidence", "sender"], kind="stable")
-        )
+        shapes = self.shapes_df().groupby(_SENDER, observed=True, dropna=False)["shape"]
+        named = shapes.agg(lambda seen: counts_in_words(seen.value_counts(sort=False)))
+        told = self._sent.to_frame("streams").join(named).reset_index()
+        told = told.sort_values(["evidence", "sender"], kind="stable")
         columns = "sender as source, evidence, model, streams, shape as shapes and their streams"
         return Table("Shapes by source", told, columns)
 
+    @property
+    def _sent(self) -> pd.Series:
+        """How many streams each sender has."""
+        return self.streams_df().groupby(_SENDER, observed=True, dropna=False).size()
+
     def vocabulary(self) -> Table:
         """What the labels mean, those that were seen."""
-        seen = pd.Series(SHAPES, name="meaning").loc[
-            sorted(self.shapes_df()["shape"].unique(), key=[*SHAPES].index)
-        ]
-        return Table("What the shapes mean", seen.rename_axis("shape").reset_index())
+        seen = set(self.shapes_df()["shape"])
+        told = [(shape, meaning) for shape, meaning in SHAPES.items() if shape in seen]
+        return Table("What the shapes mean", pd.DataFrame(told, columns=["shape", "meaning"]))
 
     def refusals(self) -> Table:
         """How many streams with a shape each rule set refuses; where the rule sets differ comes first."""
@@ -152,21 +145,23 @@ class ProviderShapes:
         refused = results.assign(refused=results.outcome == "rejected").pivot(
             index=_IDS, columns="rules", values="refused"
         )[self.rule_sets]
-        groups = self.shapes_df().join(refused, on=_IDS).groupby(["evidence", "shape"], observed=True)
+        groups = self.shapes_df().join(refused, on=_IDS).groupby(["shape", "evidence"], observed=True)
         counts = groups[self.rule_sets].sum().astype(int)
+        told = counts.add_prefix("refused by ")
+        told.insert(0, "streams", groups.size())
         spread = counts.max(axis=1) - counts.min(axis=1)
-        told = counts.add_prefix("refused by ").assign(streams=groups.size(), spread=spread)
-        told = told.reset_index().sort_values("spread", ascending=False, kind="stable")
-        first = ["shape", "evidence", "streams"]
+        order = spread.reset_index(name="spread").sort_values(
+            ["spread", "evidence", "shape"], ascending=[False, True, True]
+        )
         return Table(
             "Streams refused, by a shape that they show",
-            told[[*first, *(f"refused by {name}" for name in self.rule_sets)]],
+            told.reset_index().loc[order.index],
             note="A stream counts under each shape that it shows, and can be refused for another reason.",
         )
 
     def sizes(self) -> Figure:
         """The share of refused streams by the size of their arguments."""
-        sizes = self._sizes
+        sizes = self._sizes()
         labelled = sizes.assign(label=sizes.evidence.astype(str) + ", " + sizes["size"].astype(str))
         return share_figure(labelled, f"refused under {self.rules}", "Refused streams by bytes of arguments")
 
@@ -174,7 +169,7 @@ class ProviderShapes:
         """The numbers of the figure."""
         return Table(
             f"Refused under {self.rules}, by bytes of arguments",
-            self._sizes,
+            self._sizes(),
             "evidence, size as argument bytes, streams, part as refused, percent as share, "
             "interval as 95 % interval",
             "A response that was cut has fewer bytes than it would have had.",
@@ -183,17 +178,15 @@ class ProviderShapes:
     def upstream(self) -> Table:
         """Tolerated oddities that a provider or server could stop sending, and what to tell them."""
         own = self.tolerances_df().query("evidence != 'controlled' and tolerance in @UPSTREAM")
-        counts = (
-            own.groupby(["tolerance", *_SENDER], observed=True, dropna=False)
-            .size()
-            .rename("times")
-            .reset_index()
-        )
-        of = self._streams.groupby(_SENDER, observed=True, dropna=False).size().rename("of").reset_index()
-        told = counts.merge(of, on=_SENDER).sort_values(
-            ["tolerance", "times"],
-            key=lambda values: values.map([*UPSTREAM].index) if values.name == "tolerance" else -values,
-            kind="stable",
+        counts = own.groupby(["tolerance", *_SENDER], observed=True, dropna=False).size()
+        told = (
+            counts.reset_index(name="times")
+            .merge(self._sent.reset_index(name="of"))
+            .sort_values(
+                ["tolerance", "times"],
+                key=lambda values: values.map([*UPSTREAM].index) if values.name == "tolerance" else -values,
+                kind="stable",
+            )
         )
         columns = "sender as source, tolerance, times as streams, of, advice as what to report"
         note = "Controlled streams are left out: nobody sent them."
@@ -205,23 +198,19 @@ class ProviderShapes:
         nulls = self.shapes_df().query("shape == 'id null'")
         senders = nulls.query("evidence != 'controlled'").sender.value_counts()
         named = ", ".join(f"{sender} ({count} streams)" for sender, count in senders.items()) or "none"
-        refused = (
-            self.results_df().merge(nulls[_IDS], on=_IDS).query("outcome == 'rejected'").rules.value_counts()
-        )
-        strict, lenient = refused.get("reject-null", 0), refused.get("keep-established", 0)
-        counted = (
-            f"Of the streams with a null continuation, reject-null refuses {strict:,} and keep-established "
-            f"{lenient:,}."
+        refused = self.results_df().merge(nulls[_IDS]).query("outcome == 'rejected'").rules.value_counts()
+        counted = "Of the streams with a null continuation, " + " and ".join(
+            f"{rules} refuses {refused.get(rules, 0):,}" for rules in ("reject-null", "keep-established")
         )
         return conclude(
-            shows=[f"Sources that were seen sending null continuations: {named}.", counted],
+            shows=[f"Sources that were seen sending null continuations: {named}.", f"{counted}."],
             not_shown=[
                 "How often a provider sends a shape today: a batch is what somebody recorded, not a sample.",
                 "Anything of a provider from controlled streams: they bear its name for following its shape.",
             ],
         )
 
-    @cached_property
+    @once
     def _sizes(self) -> pd.DataFrame:
         labels = [_range(*bounds) for bounds in zip(SIZE_BOUNDS, [*SIZE_BOUNDS[1:], None], strict=True)]
         chosen = self.results_df().query("rules == @self.rules and fragments > 0")
@@ -230,7 +219,7 @@ class ProviderShapes:
                 chosen.arguments_bytes.astype(float), [*SIZE_BOUNDS, float("inf")], right=False, labels=labels
             ),
             is_refused=chosen.outcome == "rejected",
-            evidence=chosen.evidence.astype(self._streams.evidence.dtype),
+            evidence=chosen.evidence.astype(_EVIDENCE),
         )
         groups = sized.groupby(["evidence", "size"], observed=True).is_refused
         return with_shares(groups.agg(part="sum", streams="size").reset_index())
@@ -252,10 +241,9 @@ def open_shapes(parameters: SimpleNamespace) -> ProviderShapes:
 
 def _sender(provider: object, server: object, model: object) -> str:
     """Provider and server in one text, the model where there is nothing else."""
-    named = [
-        str(name) for name in (provider, server) if pd.notna(name) and name not in ("kit synth", "local")
-    ]
-    return " / ".join(dict.fromkeys(named)) or (str(model) if pd.notna(model) else "unknown")
+    both = dict.fromkeys(name for name in (provider, server) if name not in ("kit synth", "local"))
+    named = [str(name) for name in both if pd.notna(name)]
+    return " / ".join(named) or (str(model) if pd.notna(model) else "unknown")
 
 
 def _range(low: int, bound: int | None) -> str:

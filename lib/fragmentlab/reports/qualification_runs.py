@@ -22,6 +22,7 @@ from fragmentlab.qualification.comparing.verdict_texts import KIT_WAS_TESTED, mo
 from fragmentlab.qualification.note import null_sentence
 from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs
 from fragmentlab.reports import frames
+from fragmentlab.reports.columns import once
 from fragmentlab.reports.frame.parameters import names_in
 from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, Parts, ResultDoesNotHold, conclude
 from fragmentlab.reports.show.runs_charts import category_figure, category_styles
@@ -44,9 +45,10 @@ class Qualification:
         """One row per run: ``fragmentlab.reports.frames.runs_df``."""
         return frames.runs_df(self.runs)
 
+    @once
     def results_df(self) -> pd.DataFrame:
         """One row per run and stream of the chosen batches: ``fragmentlab.reports.frames.results_df``."""
-        return self._results
+        return self._chosen(frames.results_df(self.runs))
 
     def faults_df(self) -> pd.DataFrame:
         """One row per run, stream and fault: ``fragmentlab.reports.frames.faults_df``."""
@@ -96,12 +98,11 @@ class Qualification:
         columns = (
             "run, started as made on, evidence, streams, accepted, rejected, no_calls as no calls, failed"
         )
-        note = "A run that is called a reconstruction is not history."
-        return Table("Recorded runs", told, columns, note)
+        return Table("Recorded runs", told, columns, "A run that is called a reconstruction is not history.")
 
     def panel(self, kind: str) -> Parts:
         """Categories across runs for one kind of evidence, and how often it met a null continuation."""
-        rows = self._results.query("evidence == @kind")
+        rows = self.results_df().query("evidence == @kind")
         runs = rows.run.unique()
         if not len(runs):
             return Parts(Callout("plain", null_sentence(kind, rows)))
@@ -111,7 +112,7 @@ class Qualification:
         table = counts.rename_axis(index="category", columns=None).reset_index()
         sentences = [f"{self._titles[run]}: {self._nulls(run, kind)}" for run in runs]
         return Parts(
-            category_figure(kind, counts, category_styles(self._results.category.dropna())),
+            category_figure(kind, counts, category_styles(self.results_df().category.dropna())),
             Table(f"Refused streams by category, {kind} evidence", table),
             Lists([("Null continuations met", sentences)]),
         )
@@ -119,7 +120,8 @@ class Qualification:
     def acceptance(self) -> Parts:
         """Acceptance of each run by kind of evidence, with its interval."""
         counts = (
-            self._results.assign(is_accepted=self._results.outcome == "accepted")
+            self.results_df()
+            .assign(is_accepted=self.results_df().outcome == "accepted")
             .groupby(["evidence", "run", "revision"], observed=True, sort=False)
             .is_accepted.agg(part="sum", streams="size")
             .reset_index()
@@ -162,11 +164,8 @@ class Qualification:
         """Fail the notebook on a regression, unless told otherwise."""
         if self.judged.is_regression and fail_on_regression:
             raise ResultDoesNotHold("; ".join(self.judged.reasons()))
-        found = (
-            "a regression, which this run was told not to fail on"
-            if self.judged.is_regression
-            else "no regression"
-        )
+        told = ", which this run was told not to fail on"
+        found = f"a regression{told}" if self.judged.is_regression else "no regression"
         return Callout("plain", f"The comparison found {found}.")
 
     def conclusion(self) -> Conclusion:
@@ -177,19 +176,15 @@ class Qualification:
             not_shown.insert(0, "What failed in production: no gateway's log was imported.")
         if "live" not in kinds:
             not_shown.insert(0, "What a live server sends: captured streams are recordings, replayed.")
-        if compound := len(self._results.query("evidence == 'imported' and category == @COMPOUND")):
+        if compound := len(self.results_df().query("evidence == 'imported' and category == @COMPOUND")):
             not_shown.append(
                 f"Why {compound} imported refusals happened: {COMPOUND} does not tell which rule was broken."
             )
         shows = [f"Verdict: {self.judged.kind}. {summary(self.judged.comparison)}."]
         target = self.judged.comparison.target
-        met = set(self._results.query("run == @target.id").evidence)
+        met = set(self.results_df().query("run == @target.id").evidence)
         shows += [f"{target.title}: {self._nulls(target.id, kind)}" for kind in EVIDENCE if kind in met]
         return conclude(shows=shows, not_shown=not_shown)
-
-    @cached_property
-    def _results(self) -> pd.DataFrame:
-        return self._chosen(frames.results_df(self.runs))
 
     @cached_property
     def _titles(self) -> dict[str, str]:
@@ -203,7 +198,7 @@ class Qualification:
         return frame[frame.batch.isin(self.batches)] if self.batches else frame
 
     def _nulls(self, run: str, kind: str) -> str:
-        return null_sentence(kind, self._results.query("run == @run and evidence == @kind"))
+        return null_sentence(kind, self.results_df().query("run == @run and evidence == @kind"))
 
 
 def open_qualification(p: SimpleNamespace) -> Qualification:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -31,10 +31,7 @@ class CandidateTables:
     def cells_df(self) -> pd.DataFrame:
         """One row per cell that differs: actions ``before`` and ``after``, fragments ``met`` by kind of
         evidence, ``calls`` that meet it and ``calls_with_other_ids``."""
-        rows = [
-            {**asdict(cell), "met": None} | {kind: cell.met[kind] for kind in REPLAYED}
-            for cell in self.assessment.cells
-        ]
+        rows = [vars(cell) | {kind: cell.met[kind] for kind in REPLAYED} for cell in self.assessment.cells]
         columns = ["identity", "column", "before", "after", *REPLAYED, "calls", "calls_with_other_ids"]
         return pd.DataFrame(rows, columns=columns)
 
@@ -53,14 +50,11 @@ class CandidateTables:
         """The assessment of the candidate in one sentence."""
         judged, name = self.assessment, self.name
         recovered, lost = len(judged.departed("recovered")), len(judged.departed("lost"))
-        details = [
-            f"Of {len(judged.rows):,} streams it recovers {recovered:,} and loses {lost:,}.",
-            *self._risks(),
-        ]
+        moved = f"Of {len(judged.rows):,} streams it recovers {recovered:,} and loses {lost:,}."
+        details = [moved, *self._risks()]
         if judged.safe and judged.merging:
-            headline = (
-                f"{name} breaks no invariant, but drops IDs that were sent: {judged.merging:,} streams."
-            )
+            dropped = f"{judged.merging:,} streams"
+            headline = f"{name} breaks no invariant, but drops IDs that were sent: {dropped}."
             return Callout("bad", headline, [*details, "Two calls on one index may have become one."])
         if judged.safe:
             return Callout("ok", f"{name} breaks no invariant: it differs only in what it refuses.", details)
@@ -101,8 +95,7 @@ class CandidateTables:
 
     def movements(self) -> Table:
         """Whether anything in permission, execution or recovery moves."""
-        moved = pd.DataFrame(map(asdict, self.assessment.movements))
-        return Table("What moves after assembly", moved)
+        return Table("What moves after assembly", pd.DataFrame(self.assessment.movements))
 
     def questions(self) -> Table:
         """The three questions, answered from the assessment."""
@@ -111,11 +104,8 @@ class CandidateTables:
             "Which existing state makes it safe?": self._safe_state(),
             "At which layer is it interpreted?": self._layer(),
         }
-        table = {
-            "question": list(answers),
-            "what the data says": [" ".join(told) for told in answers.values()],
-        }
-        return Table("Three questions", pd.DataFrame(table))
+        told = [(question, " ".join(answer)) for question, answer in answers.items()]
+        return Table("Three questions", pd.DataFrame(told, columns=["question", "what the data says"]))
 
     def _risks(self) -> list[str]:
         """What the candidate gives up, as far as the streams tell."""
@@ -150,21 +140,18 @@ class CandidateTables:
     def _safe_state(self) -> list[str]:
         answers = []
         for safe in self.assessment.safe_actions:
-            parts = [
-                f"{action} {'is safe' if broken is None else 'breaks: ' + CHECKED_INVARIANTS[broken]}"
-                for action, broken in (("keep", safe.keep), ("set", safe.set))
-            ]
-            answers.append(f"{safe.identity} and {SAYS[safe.column]}: {', '.join(parts)}.")
+            keep, take = (
+                "is safe" if broken is None else f"breaks: {CHECKED_INVARIANTS[broken]}"
+                for broken in (safe.keep, safe.set)
+            )
+            answers.append(f"{safe.identity} and {SAYS[safe.column]}: keep {keep}, set {take}.")
         return answers or ["No cell differs."]
 
     def _layer(self) -> list[str]:
         judged = self.assessment
         stages = ", ".join(f"{stage} ({count:,})" for stage, count in sorted(judged.stages.items()))
-        first = (
-            f"The faults that decide the flips are of the stage {stages}." if stages else "No stream flips."
-        )
         return [
-            first,
+            f"The faults that decide the flips are of the stage {stages}." if stages else "No stream flips.",
             "The cell is applied while a fragment joins its call, before the proposal and the host.",
             f"Faults of other stages differ in {judged.moved_elsewhere:,} of {len(judged.rows):,} streams.",
         ]
