@@ -178,7 +178,7 @@ def test_a_page_about_a_file_names_no_batch_and_no_hash(ask):
     frames = [found.streams_df(), found.results_df(), found.faults_df(), found.timeline_df()]
     shown = "".join(text(getattr(found, part)()) for part in PAGE) + "".join(f.to_csv() for f in frames)
     assert "a file of yours" in shown and "captured-local" not in shown
-    assert found.stream.body_sha256[:8] not in shown
+    assert found.found.stream.body_sha256[:8] not in shown
 
 
 def test_without_parameters_the_example_is_shown(ask):

@@ -20,6 +20,7 @@ from fragmentlab.assembler import RuleSet
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.disclosure import shown_name
 from fragmentlab.files import data_folder
+from fragmentlab.reports.columns import once
 from fragmentlab.reports.show.continuations import continuations_df, continuations_figure
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.pairs import pairs_df, pairs_table
@@ -31,7 +32,18 @@ from fragmentlab.runtime.play import Played, play_all
 from fragmentlab.runtime.scenarios import load_scenarios
 from fragmentlab.runtime.task import Task
 
+_HOW_TO_ASK = (
+    "Set FRAGMENTLAB_BASE_URL and FRAGMENTLAB_MODEL, and FRAGMENTLAB_API_KEY where needed, to put the same "
+    "task to a real server."
+)
+_NEVER_SENT = (
+    "The server never sent what the repair is about: a task that passes without it proves nothing of it."
+)
 _COMPARED = ["control", "target", "variant"]
+_RECONSTRUCTED = (
+    "reject-null is a reconstruction of the rule before the repair, made for this kit; it is not history. "
+    "This run ends as failed because what it measures is what that rule refused."
+)
 _NAMED = 6
 _CLAIMS = {
     "Every control and variant ends as it should, every variant as its control": ["control", "variant"],
@@ -76,6 +88,7 @@ class ControlTarget:
         """The rule set's name, as it is shown."""
         return shown_name(self.rule_set.name, "your rule set")
 
+    @once
     def scenarios_df(self) -> pd.DataFrame:
         """One row per scenario, in order.
 
@@ -85,7 +98,9 @@ class ControlTarget:
         ID, and as in the repeated scenario), ``report_sha256``, ``lines_that_differ`` from the repeated
         report, ``executed`` calls, ``files`` and ``requests`` (counts), and ``wrong``: what does not hold.
         """
-        return self._scenarios
+        frame = pd.DataFrame(map(self._row, self.played.values()))
+        texts = ["category", "repeats", "report_sha256", "unmet", "wrong"]
+        return frame.astype(dict.fromkeys(texts, "str") | {"lines_that_differ": "Int64", "kind": "category"})
 
     def pairs_df(self) -> pd.DataFrame:
         """One row per recorded pair: ``fragmentlab.reports.show.pairs.pairs_df``."""
@@ -98,24 +113,13 @@ class ControlTarget:
 
     def claims_df(self) -> pd.DataFrame:
         """One row per claim of the result: ``claim``, how often it ``held`` of ``total``, and ``holds``."""
-        rows = []
-        for claim, kinds in _CLAIMS.items():
-            own = self._of(kinds)
-            rows.append([claim, own.wrong.isna().sum(), len(own)])
-        targets = self._of(["target"])
-        streamed = (targets.null_continuations > 0).sum()
-        rows += [
-            ["Every target really streamed null after an ID", streamed, len(targets)],
-            [
-                "Every recorded target has its control's outcome and arguments",
-                self.pairs.is_same.sum(),
-                len(self.pairs),
-            ],
-        ]
+        held = {claim: self._of(kinds).wrong.isna() for claim, kinds in _CLAIMS.items()}
+        held["Every target really streamed null after an ID"] = self._of(["target"]).null_continuations > 0
+        held["Every recorded target has its control's outcome and arguments"] = self.pairs.is_same
         if self.live is not None:
-            rows.append(["The live server that was named gave evidence", int(not self.live.problem), 1])
-        claims = pd.DataFrame(rows, columns=["claim", "held", "total"]).query("total > 0")
-        return claims.assign(holds=claims.held == claims.total).reset_index(drop=True)
+            held["The live server that was named gave evidence"] = pd.Series([not self.live.problem])
+        rows = [(claim, each.sum(), len(each), each.all()) for claim, each in held.items() if len(each)]
+        return pd.DataFrame(rows, columns=["claim", "held", "total", "holds"])
 
     @property
     def holds(self) -> bool:
@@ -132,9 +136,9 @@ class ControlTarget:
             "Each scenario had a workspace of its own. A provider on loopback streamed it, a gateway fed the "
             "bytes to an assembler, the host judged the whole proposal, the tools ran, results went back."
         )
-        requests = self._scenarios.requests.sum()
-        headline = f"{len(self.played)} scenarios were played over a real socket, with {requests} requests"
-        return Callout("plain", f"{headline}, under {self.rules}.", [work, path])
+        played = f"{len(self.played)} scenarios were played over a real socket, with "
+        played += f"{self.scenarios_df().requests.sum()} requests, under {self.rules}."
+        return Callout("plain", played, [work, path])
 
     def figure(self) -> Figure:
         """What later fragments said of the ID, and how each task ended."""
@@ -181,27 +185,19 @@ class ControlTarget:
         """What a real server did, or that none was asked."""
         live = self.live
         if live is None:
-            how = (
-                "Set FRAGMENTLAB_BASE_URL and FRAGMENTLAB_MODEL, and FRAGMENTLAB_API_KEY where needed, "
-                "to put the same task to a real server."
-            )
-            return Callout("plain", "No live server was given: nothing on this page is live evidence.", [how])
+            headline = "No live server was given: nothing on this page is live evidence."
+            return Callout("plain", headline, [_HOW_TO_ASK])
         if live.outcome is None or live.problem:
             return Callout("bad", f"The live server gave no evidence: {live.problem}.")
         outcome = live.outcome
         met = outcome.null_continuations
         ended = f"was refused as {outcome.category}" if outcome.category else f"ended {outcome.status}"
-        unproven = "a task that passes without it proves nothing of it"
-        sent = (
-            "did send what the repair is about" if met else f"never sent what the repair is about: {unproven}"
-        )
-        done = (
-            f"{len(outcome.executed)} calls were executed and {outcome.effects} reports saved, over "
-            f"{outcome.requests} answers with {outcome.fragments:,} fragments."
-        )
-        details = [f"The server {sent}.", done]
-        if outcome.problem:
-            details.append(f"What went wrong: {outcome.problem}.")
+        details = [
+            "The server did send what the repair is about." if met else _NEVER_SENT,
+            f"{len(outcome.executed)} calls were executed, {outcome.effects} reports saved, "
+            + f"{outcome.requests} answers received, with {outcome.fragments:,} fragments.",
+            *([f"What went wrong: {outcome.problem}."] if outcome.problem else []),
+        ]
         headline = f"Live evidence: the task {ended}; {met:,} null continuations were observed."
         return Callout("ok" if met and outcome.status == "done" else "plain", headline, details)
 
@@ -221,13 +217,14 @@ class ControlTarget:
         """What does not hold: scenarios by name and how, recorded pairs by number."""
         failed = self._failed
         told = [f"{len(failed)} of {len(self.played)} scenarios do not hold"] if len(failed) else []
-        told += [f"{how}: {_named(list(names))}" for how, names in failed.groupby("how", sort=False).scenario]
+        for how, names in failed.groupby("how", sort=False).scenario:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            told.append(f"{how}: {', '.join(names[:_NAMED])}{more}")
         different = self.pairs[~self.pairs.is_same]
         if len(different):
             ended = ", ".join(sorted(different.target_ended.unique()))
-            told.append(
-                f"{len(different)} of {len(self.pairs)} recorded targets, unlike their controls: {ended}"
-            )
+            unlike = f"{len(different)} of {len(self.pairs)} recorded targets, unlike their controls"
+            told.append(f"{unlike}: {ended}")
         if self.live is not None and self.live.problem:
             told.append(f"live server: {self.live.problem}")
         return f"Under {self.rules}: {'; '.join(told)}"
@@ -245,22 +242,14 @@ class ControlTarget:
         """Scenario -> its name as it is shown: the kit's own, or a number among someone's."""
         shipped = {path.stem for path in data_folder("scenarios").glob("*.json")}
         own = [name for name in self.played if name not in shipped]
-        return {name: name for name in self.played} | {
-            name: f"your scenario {number}" for number, name in enumerate(own, 1)
-        }
-
-    @cached_property
-    def _scenarios(self) -> pd.DataFrame:
-        frame = pd.DataFrame([self._row(played) for played in self.played.values()])
-        texts = ["category", "repeats", "report_sha256", "unmet", "wrong"]
-        return frame.astype(dict.fromkeys(texts, "str") | {"lines_that_differ": "Int64", "kind": "category"})
+        numbered = {name: f"your scenario {number}" for number, name in enumerate(own, 1)}
+        return {name: numbered.get(name, name) for name in self.played}
 
     def _row(self, played: Played) -> dict[str, Any]:
         scenario, outcome = played.scenario, played.outcome
         other = self.played.get(scenario.same_as or "")
         differences = [] if other is None else played.differences(other)
         unmet = played.unmet(self.rule_set)
-        different = f"differs in {', '.join(differences)}" if differences else None
         return {
             "scenario": self._names[scenario.name],
             "kind": scenario.kind,
@@ -278,12 +267,12 @@ class ControlTarget:
             "files": len(played.files),
             "requests": outcome.requests,
             "unmet": unmet,
-            "wrong": unmet or different,
+            "wrong": unmet or (f"differs in {', '.join(differences)}" if differences else None),
         }
 
     def _of(self, kinds: Sequence[str]) -> pd.DataFrame:
         """The scenarios of these kinds, in order."""
-        return self._scenarios[self._scenarios.kind.isin(kinds)].reset_index(drop=True)
+        return self.scenarios_df().query("kind in @kinds").reset_index(drop=True)
 
     @staticmethod
     def _endings(own: pd.DataFrame) -> list[Badge]:
@@ -294,7 +283,7 @@ class ControlTarget:
     @property
     def _failed(self) -> pd.DataFrame:
         """Scenarios that do not hold, and ``how``; a target that streamed no null proves nothing."""
-        own = self._scenarios
+        own = self.scenarios_df()
         refused = own.unmet.notna() & own.category.notna()
         how = own.wrong.mask(refused, "refused as " + own.category)
         no_null = own.wrong.isna() & (own.kind == "target") & (own.null_continuations == 0)
@@ -322,34 +311,19 @@ class ControlTarget:
             f"{pairs.null_continuations.sum():,} null continuations, had the same outcome, tools and "
             f"arguments ({pairs.evidence[0]} evidence)."
         )
-        shows = [null, negative, recorded]
-        if self.rule_set.name == "reject-null":
-            shows.append(
-                "reject-null is a reconstruction of the rule before the repair, made for this kit; it is not "
-                "history. This run ends as failed because what it measures is what that rule refused."
-            )
-        return shows
+        return [null, negative, recorded, *([_RECONSTRUCTED] if self.rule_set.name == "reject-null" else [])]
 
     def _not_shown(self) -> list[str]:
-        outcome = self.live.outcome if self.live and not self.live.problem else None
-        met = outcome.null_continuations if outcome else 0
-        asked = (
-            "That a live server needs the repair: none was asked."
-            if outcome is None
-            else f"More of the live server than one task, in which it sent {met:,} null continuations."
-            if met
-            else "That the live server needs the repair: it sent no null continuation."
-        )
+        asked = "That a live server needs the repair: none was asked."
+        if self.live and self.live.outcome and not self.live.problem:
+            met = self.live.outcome.null_continuations
+            asked = f"More of the live server than one task, in which it sent {met:,} null continuations."
+            asked = asked if met else "That the live server needs the repair: it sent no null continuation."
         return [
             "How often providers send null: the kit made the scenarios, one small model the recordings.",
             "Anything of another gateway than the kit's own: test yours with fragmentlab qualify --exec.",
             asked,
         ]
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _differing_lines(mine: bytes | None, other: bytes | None) -> int | None:

@@ -72,10 +72,6 @@ class Investigation:
     reveal: bool
 
     @property
-    def stream(self) -> Stream:
-        return self.found.stream
-
-    @property
     def result(self) -> Result:
         return self.found.results[self.rules]
 
@@ -123,12 +119,9 @@ class Investigation:
         result = self.result
         if result.outcome != "rejected":
             calls = result.counts["calls"]
-            headline = f"Not refused: {_calls(calls)} may go on to authorization under {self.rules}."
-            return Callout(
-                "ok",
-                headline if calls else f"Not refused: the stream proposes no call under {self.rules}.",
-                remarks(result),
-            )
+            may = f"{'one call' if calls == 1 else f'{calls} calls'} may go on to authorization"
+            told = may if calls else "the stream proposes no call"
+            return Callout("ok", f"Not refused: {told} under {self.rules}.", remarks(result))
         fault = result.faults[0]
         later = len(result.faults) - 1 + result.counts["omitted_faults"]
         details = [f"It was decided {_where(fault)}.", CATEGORIES[fault.category].meaning, *remarks(result)]
@@ -174,14 +167,13 @@ class Investigation:
             if not (told := explain(fault, self.result)).follows
         }
         lists: list[tuple[str, Sequence[str | tuple[str, str]]]] = []
-        for category, headline in list(explained)[:EXPLAINED]:
-            told = explained[category, headline]
+        for (category, _), told in list(explained.items())[:EXPLAINED]:
             links = [(link, link) for link in CATEGORIES[category].links]
             lists.append((f"{category}: likely causes", told.causes))
             lists.append((f"{category}: what to do next", [*told.next_steps, *links]))
-        if more := list(dict.fromkeys(category for category, _ in list(explained)[EXPLAINED:])):
-            lists.append(("For the rest", [f"fragmentlab explain {category}" for category in more]))
-        return Lists(lists or [("Nothing to do", ["No rule was broken."])])
+        more = dict.fromkeys(f"fragmentlab explain {category}" for category, _ in list(explained)[EXPLAINED:])
+        lists.append(("For the rest", list(more)))
+        return Lists(lists if explained else [("Nothing to do", ["No rule was broken."])])
 
     def rule_sets(self) -> Table:
         """The outcome of the same bytes under every rule set."""
@@ -198,10 +190,10 @@ class Investigation:
         """The smallest stream that is refused for the same reason, scrubbed, as a vector file."""
         if self.rule_set.name not in SHIPPED:
             return Callout("plain", "Not minimized: a vector names shipped rule sets only.")
-        if len(self.stream.body) > LARGEST_MINIMIZED:
+        if len(self.found.stream.body) > LARGEST_MINIMIZED:
             return Callout("plain", "Not minimized here: the stream is large. Use `fragmentlab minimize`.")
         try:
-            vector = minimized_vector(self.stream, rules=self.rule_set)
+            vector = minimized_vector(self.found.stream, rules=self.rule_set)
         except InputError as error:
             return Callout("plain", f"Not minimized: {error}.")
         return Verbatim("Vector file", json.dumps(vector, indent=2))
@@ -211,13 +203,11 @@ class Investigation:
         if not self.reveal:
             return Callout("plain", "Not shown.", ["Set the parameter reveal to true to see them here."])
         if calls := self.result.calls:
-            return Lists(
-                [
-                    (f"Call on index {call.index}", [call.id, call.name, _cut(call.arguments)])
-                    for call in calls
-                ]
-            )
-        text = _cut(self.stream.body.decode("utf-8", "backslashreplace"))
+            told = {
+                f"Call on index {call.index}": [call.id, call.name, _cut(call.arguments)] for call in calls
+            }
+            return Lists(told.items())
+        text = _cut(self.found.stream.body.decode("utf-8", "backslashreplace"))
         return Lists([("The recording, as received", [line for line in text.splitlines() if line.strip()])])
 
     def conclusion(self) -> Conclusion:
@@ -245,10 +235,10 @@ class Investigation:
 
     def _does_not_show(self) -> Iterator[str]:
         yield "What another client does with these bytes: the kit's assembler was tested, not yours."
-        yield _EVIDENCE[self.stream.evidence]
-        if self.stream.end == "unknown":
+        yield _EVIDENCE[self.found.stream.evidence]
+        if self.found.stream.end == "unknown":
             yield "How the transport ended: unsaid by the recording, so a lost connection looks like an end."
-        if self.stream.tools is None:
+        if self.found.stream.tools is None:
             yield "Whether the tools exist: they are unknown, so names were not checked."
         if self.result.outcome == "accepted":
             yield "Whether the host would authorize the calls: that is decided after assembly."
@@ -320,10 +310,6 @@ def _vectors(paths: Sequence[Path], wanted: str) -> Iterator[tuple[Mapping[str, 
         yield shown if ours else {"stream": "a vector of yours"}, vector.stream
 
 
-def _calls(count: int) -> str:
-    return "one call" if count == 1 else f"{count} calls"
-
-
 def _where(fault: Fault) -> str:
     ordinals = {"event": fault.event, "fragment": fault.fragment, "call": fault.call}
     places = [f"{name} {number:,}" for name, number in ordinals.items() if number is not None]
@@ -343,9 +329,8 @@ def _spans(numbers: Any) -> list[str | None]:
 
 
 def _flags_in_words(flags: str) -> str | None:
-    return (
-        ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in json.loads(flags).items()) or None
-    )
+    named = (f"{name.replace('_', ' ')}: {value}" for name, value in json.loads(flags).items())
+    return ", ".join(named) or None
 
 
 def _cut(text: str) -> str:

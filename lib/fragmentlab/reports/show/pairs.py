@@ -50,25 +50,22 @@ def pairs_table(pairs: pd.DataFrame) -> Table:
 
 
 def _pair_row(number: int, sides: list[AssembledStream]) -> dict[str, Any]:
-    both = sorted(sides, key=lambda side: _nulls(side.first))
-    if len(both) != 2 or _nulls(both[0].first):
+    both = sorted(sides, key=lambda side: side.first.counts["null_continuations"])
+    nulls = [side.first.counts["null_continuations"] for side in both]
+    if len(both) != 2 or nulls[0]:
         raise InputError(f"pair {number} of the batch is not one stream without and one with null")
-    control, target = (side.first for side in both)
-    if not _nulls(target):
+    if not nulls[1]:
         raise InputError(f"pair {number} of the batch has no null after an ID on either side")
+    control, target = (side.first for side in both)
     return {
         "pair": number,
         "control": both[0].ids["stream"],
         "target": both[1].ids["stream"],
-        "null_continuations": _nulls(target),
+        "null_continuations": nulls[1],
         "control_ended": control.category or control.outcome,
         "target_ended": target.category or target.outcome,
         "is_same": _facts(control) == _facts(target),
     }
-
-
-def _nulls(result: Result) -> int:
-    return int(result.counts["null_continuations"])
 
 
 def _facts(result: Result) -> object:
