@@ -192,10 +192,11 @@ class ControlTarget:
         outcome = live.outcome
         met = outcome.null_continuations
         ended = f"was refused as {outcome.category}" if outcome.category else f"ended {outcome.status}"
+        done = f"{len(outcome.executed)} calls were executed, {outcome.effects} reports saved, "
+        done += f"{outcome.requests} answers received, with {outcome.fragments:,} fragments."
         details = [
             "The server did send what the repair is about." if met else _NEVER_SENT,
-            f"{len(outcome.executed)} calls were executed, {outcome.effects} reports saved, "
-            + f"{outcome.requests} answers received, with {outcome.fragments:,} fragments.",
+            done,
             *([f"What went wrong: {outcome.problem}."] if outcome.problem else []),
         ]
         headline = f"Live evidence: the task {ended}; {met:,} null continuations were observed."

@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 
-from fragmentlab.assembler import Fault, Result, RuleSet
+from fragmentlab.assembler import Result, RuleSet
 from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.corpus.batches import MANIFEST, Batch, open_batch
 from fragmentlab.corpus.rules import find_rules
@@ -41,7 +41,6 @@ from fragmentlab.reports.columns import (
     STREAM_COLUMNS,
     as_frame,
     documented,
-    dtypes,
 )
 from fragmentlab.wire.observing import observe
 
@@ -49,7 +48,6 @@ Rules: TypeAlias = "str | RuleSet | Iterable[str | RuleSet]"
 Origin: TypeAlias = "str | Path | Run | Batch | Stream | Iterable[Origin] | None"
 """What rows are made from. Text names a folder of runs, a run, or a batch; None stands for the kit's own."""
 _COUNTS = ("events", "fragments", "arguments_bytes", "null_continuations")
-_FACTS = [name for name in dtypes(FAULT_COLUMNS) if name in Fault.__dataclass_fields__ and name != "flags"]
 _NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
@@ -97,10 +95,7 @@ def streams_df(*batches: Origin, rules: Rules = DEFAULT_RULES) -> pd.DataFrame:
 @documented(FRAGMENT_COLUMNS)
 def fragments_df(result: Result) -> pd.DataFrame:
     """Return one row per fragment of one response, in order of arrival (the timeline of a diagnosis)."""
-    names = dtypes(FRAGMENT_COLUMNS)
-    return as_frame(
-        ({name: getattr(row, name) for name in names} for row in result.timeline), FRAGMENT_COLUMNS
-    )
+    return as_frame(map(vars, result.timeline), FRAGMENT_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -123,9 +118,7 @@ class AssembledStream:
         return {
             **self.ids,
             **self.names,
-            "fidelity": stream.fidelity,
-            "end": stream.end,
-            "framing": stream.framing,
+            **{name: getattr(stream, name) for name in ("fidelity", "end", "framing")},
             "tools": None if stream.tools is None else len(stream.tools),
             "bytes": len(stream.body),
             **{name: result.counts[name] for name in _COUNTS},
@@ -140,20 +133,17 @@ class AssembledStream:
                 **self.ids,
                 **self.names,
                 "rules": rules,
-                "outcome": result.outcome,
-                "category": result.category,
-                "stage": first.stage if first else None,
-                "incoming_kind": first.incoming_kind if first else None,
+                **{name: getattr(result, name) for name in ("outcome", "category", "executable")},
+                **{name: getattr(first, name, None) for name in ("stage", "incoming_kind")},
                 **{name: result.counts[name] for name in (*_COUNTS, "calls")},
                 "faults": len(result.faults) + result.counts["omitted_faults"],
                 "tolerances": _json(result.tolerances),
-                "executable": result.executable,
             }
 
     def fault_rows(self) -> Iterator[dict[str, Any]]:
         for rules, result in self.results.items():
             for number, fault in enumerate(result.faults, 1):
-                facts = {name: getattr(fault, name) for name in _FACTS} | {"flags": _json(fault.flags)}
+                facts = {**vars(fault), "flags": _json(fault.flags)}
                 yield {**self.ids, "rules": rules, "fault": number, **facts}
 
 
@@ -184,8 +174,7 @@ def assemble_all(
             yield AssembledStream(stream, ids, names, results)
 
 
-@dataclass(frozen=True)
-class StreamFrames:
+class StreamFrames(NamedTuple):
     """``streams_df``, ``results_df`` and ``faults_df`` of streams that were assembled once."""
 
     streams: pd.DataFrame
@@ -195,14 +184,13 @@ class StreamFrames:
 
 def stream_frames(found: Iterable[AssembledStream]) -> StreamFrames:
     """Make the three frames in one pass."""
-    rows: tuple[list[dict[str, Any]], ...] = ([], [], [])
+    rows: list[list[dict[str, Any]]] = [[], [], []]
     for each in found:
-        rows[0].append(each.stream_row())
-        rows[1].extend(each.result_rows())
-        rows[2].extend(each.fault_rows())
-    return StreamFrames(
-        as_frame(rows[0], STREAM_COLUMNS), as_frame(rows[1], RESULT_COLUMNS), as_frame(rows[2], FAULT_COLUMNS)
-    )
+        for kept, made in zip(
+            rows, ([each.stream_row()], each.result_rows(), each.fault_rows()), strict=True
+        ):
+            kept += made
+    return StreamFrames(*map(as_frame, rows, (STREAM_COLUMNS, RESULT_COLUMNS, FAULT_COLUMNS)))
 
 
 def _joined(origin: Origin, rules: Rules, name: Literal["results", "faults"], columns: str) -> pd.DataFrame:
@@ -216,10 +204,8 @@ def _joined(origin: Origin, rules: Rules, name: Literal["results", "faults"], co
 
 
 def _recorded(run: Run, rows: Any) -> pd.DataFrame:
-    facts = _run_row(run)
-    return rows.to_pandas(types_mapper=_NULLABLE.get).assign(
-        **{name: facts[name] for name in ("run", "revision", "rules")}
-    )
+    frame = rows.to_pandas(types_mapper=_NULLABLE.get)
+    return frame.assign(run=run.id, revision=run.revision, rules=run.rules)
 
 
 def _run_row(run: Any) -> dict[str, Any]:

@@ -33,6 +33,14 @@ LISTED_FLIPS = 40
 """Flips shown on the page; ``fragmentlab compare --junit`` writes all."""
 
 
+_WITHOUT = {
+    "live": "What a live server sends: captured streams are recordings, replayed.",
+    "imported": "What failed in production: no gateway's log was imported.",
+    "": "How often providers send any shape: controlled streams were chosen by us.",
+}
+"""Kind of evidence -> what stays unknown without it."""
+
+
 @dataclass(frozen=True)
 class Qualification:
     """The runs of a folder, and the verdict on a target against a base."""
@@ -108,7 +116,7 @@ class Qualification:
             return Parts(Callout("plain", null_sentence(kind, rows)))
         counts = pd.crosstab(rows.category.astype(str), rows.run).reindex(columns=runs, fill_value=0)
         counts = counts.loc[counts.sum(axis=1).sort_values(ascending=False, kind="stable").index]
-        counts.columns = counts.columns.map(self._titles)
+        counts = counts.rename(columns=self._titles)
         table = counts.rename_axis(index="category", columns=None).reset_index()
         sentences = [f"{self._titles[run]}: {self._nulls(run, kind)}" for run in runs]
         return Parts(
@@ -171,11 +179,7 @@ class Qualification:
     def conclusion(self) -> Conclusion:
         """What the runs show and what they do not."""
         kinds = {kind for run in self.runs for kind in run.header["evidence"]}
-        not_shown = ["How often providers send any shape: controlled streams were chosen by us."]
-        if "imported" not in kinds:
-            not_shown.insert(0, "What failed in production: no gateway's log was imported.")
-        if "live" not in kinds:
-            not_shown.insert(0, "What a live server sends: captured streams are recordings, replayed.")
+        not_shown = [text for kind, text in _WITHOUT.items() if kind not in kinds]
         if compound := len(self.results_df().query("evidence == 'imported' and category == @COMPOUND")):
             not_shown.append(
                 f"Why {compound} imported refusals happened: {COMPOUND} does not tell which rule was broken."

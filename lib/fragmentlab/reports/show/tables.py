@@ -69,17 +69,14 @@ class Table:
         rows: list[Sequence[Cell]] = [self._heads, *self._rows]
         lines = [[for_terminal(_text(cell)) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        numeric = self._numeric()
-        aligned = [
-            "  ".join(
-                cell.rjust(width) if right else cell.ljust(width)
-                for cell, width, right in zip(line, widths, numeric, strict=True)
-            ).rstrip()
-            for line in lines
+        formats = [
+            f"{{:{'>' if right else '<'}{width}}}"
+            for right, width in zip(self._numeric(), widths, strict=True)
         ]
+        head, *aligned = ["  ".join(formats).format(*line).rstrip() for line in lines]
         rule = "  ".join("-" * width for width in widths)
-        around = [for_terminal(text) for text in (self.caption, *self._notes())]
-        return "\n".join([around[0], aligned[0], rule, *aligned[1:], *around[1:]])
+        caption, *notes = map(for_terminal, [self.caption, *self._notes()])
+        return "\n".join([caption, head, rule, *aligned, *notes])
 
     def to_html(self) -> str:
         """A captioned HTML table inside a focusable region that scrolls on narrow screens."""
@@ -97,8 +94,8 @@ class Table:
 
     def _notes(self) -> list[str]:
         left_out = len(self.frame) - ROW_LIMIT
-        more = [f"{left_out} more rows are not shown."] if left_out > 0 else []
-        return [*([] if self._rows else ["None."]), *more, *([self.note] if self.note else [])]
+        more = f"{left_out} more rows are not shown." if left_out > 0 else ""
+        return [note for note in ("" if self._rows else "None.", more, self.note) if note]
 
     def _numeric(self) -> list[bool]:
         columns = ([row[i] for row in self._rows if row[i] is not None] for i in range(len(self._heads)))
@@ -114,14 +111,11 @@ def _text(cell: Cell) -> str:
 
 
 def _html_row(row: list[Cell], attributes: list[str]) -> str:
-    tags = ["th", *["td"] * (len(row) - 1)]
-    cells = zip(row, tags, attributes, strict=True)
-    return f"<tr>{''.join(_html_cell(*cell) for cell in cells)}</tr>"
+    first, *others = map(_html_text, row)
+    cells = "".join(f"<td{look}>{text}</td>" for look, text in zip(attributes[1:], others, strict=True))
+    return f'<tr><th scope="row"{attributes[0]}>{first}</th>{cells}</tr>'
 
 
-def _html_cell(cell: Cell, tag: str, attribute: str) -> str:
-    content = for_html(_text(cell))
-    if isinstance(cell, Badge):
-        content = f'<span class="fl-{cell.kind}">{content}</span>'
-    scope = ' scope="row"' if tag == "th" else ""
-    return f"<{tag}{scope}{attribute}>{content}</{tag}>"
+def _html_text(cell: Cell) -> str:
+    text = for_html(_text(cell))
+    return f'<span class="fl-{cell.kind}">{text}</span>' if isinstance(cell, Badge) else text
