@@ -26,9 +26,7 @@ from fragmentlab.formats import StrictStruct, decode
 from fragmentlab.qualification.comparing.comparison import ABSENT, category_of
 
 DEFAULT_FILE = "expectations.json"
-_STATE = re.compile(
-    r"accepted(:other_calls)?|no_calls|(rejected|failed)(:[A-Za-z0-9_.+/-]{1,120})?", re.ASCII
-)
+_STATE = re.compile(r"accepted(:other_calls)?|no_calls|(rejected|failed)(:[A-Za-z0-9_.+/-]{1,120})?")
 _MAX_BYTES = 16 << 20
 
 State = Annotated[
@@ -54,7 +52,7 @@ class Declaration(StrictStruct, frozen=True, rename={"before": "from", "after": 
     reviewer: Filled
 
     def __post_init__(self) -> None:
-        if sum(value is not None for value in (self.stream, self.category, self.batch)) != 1:
+        if (self.stream, self.category, self.batch).count(None) != 2:
             raise ValueError("a declaration needs exactly one of stream, category and batch")
         if not (self.reason.strip() and self.reviewer.strip()):
             raise ValueError("reason and reviewer must be filled in")
@@ -79,11 +77,8 @@ class Declaration(StrictStruct, frozen=True, rename={"before": "from", "after": 
     @property
     def text(self) -> str:
         """What it declares, in one line."""
-        what = next(
-            f"{name} {getattr(self, name)}"
-            for name in ("stream", "category", "batch")
-            if getattr(self, name) is not None
-        )
+        selectors = {"stream": self.stream, "category": self.category, "batch": self.batch}
+        what = next(f"{name} {value}" for name, value in selectors.items() if value is not None)
         return f"{what}: {self.before} to {self.after}"
 
 

@@ -67,18 +67,13 @@ class Verdict:
     def reasons(self) -> list[str]:
         """Why the verdict is what it is, a sentence each."""
         failing = self.undeclared
+        standing, repaired = sum(failing.standing), sum(failing.target == failing.expected)
         declared = Counter(self.moves.kind) - self.counts
         changed, added = self.comparison.changed_sources, len(self.comparison.added)
         counted = [
             *((self.counts[kind], f"{kind}: {{}}") for kind in KINDS),
-            (
-                sum(failing.standing),
-                "{} of these did not move: a vector expects a rejection, both accepted it",
-            ),
-            (
-                sum(failing.target == failing.expected),
-                "{} of these moved to what the vector expects: if that is a repair, declare it",
-            ),
+            (standing, "{} of these did not move: a vector expects a rejection, both accepted it"),
+            (repaired, "{} of these moved to what the vector expects: if that is a repair, declare it"),
             *(
                 (counts[kind], f"{{}} {kind} {how}")
                 for kind in sorted(ABSENT)

@@ -54,12 +54,8 @@ def verdict_text(verdict: Verdict) -> str:
         absent,
         [f"no longer occurs: {declaration.text}" for declaration in verdict.stale],
     )
-    lines = [
-        f"verdict: {verdict.kind}",
-        *(f"  {role:<7} {text}" for role, text in _evidence(verdict)),
-        f"  {summary(verdict.comparison)}",
-        *(f"  - {reason}" for reason in verdict.reasons()),
-    ]
+    lines = [f"verdict: {verdict.kind}", *(f"  {role:<7} {text}" for role, text in _evidence(verdict))]
+    lines += [f"  {summary(verdict.comparison)}", *(f"  - {reason}" for reason in verdict.reasons())]
     for items in lists:
         lines += [f"  {item}" for item in items[:LISTED]]
         if len(items) > LISTED:

@@ -19,6 +19,8 @@ from fragmentlab.qualification.runs.sources import open_sources
 from fragmentlab.qualification.runs.writer import new_run
 from fragmentlab.subjects.guard import end_abandoned
 
+_HASHES = ("body_sha256", "conditions_sha256")
+
 
 def record_run(
     arguments: Sequence[str | Path],
@@ -38,20 +40,18 @@ def record_run(
     """
     check_label(revision, "the revision label")
     sources = open_sources(arguments)
-    private = {source.facts.name for source in sources if source.private}
-    facts = [
-        replace(source.facts, sha256=private_hash(source.facts.sha256.encode(), runs))
-        if source.private
-        else source.facts
-        for source in sources
-    ]
-    promised = sum(each.count for each in facts)
+    facts = {source.facts.name: source.facts for source in sources}
+    private = [source.facts.name for source in sources if source.private]
+    for name in private:
+        facts[name] = replace(facts[name], sha256=private_hash(facts[name].sha256.encode(), runs))
+    promised = sum(each.count for each in facts.values())
     items = (item for source in sources for item in source.items())
     with closing(choice.build()) as subject:
         description = subject.description
     if ended := end_abandoned():
         say(f"ended {ended} processes of a subject that an interrupted run left")
-    with new_run(runs, revision, description, facts, reconstruction=choice.reconstruction, say=say) as writer:
+    about = (revision, description, facts.values())
+    with new_run(runs, *about, reconstruction=choice.reconstruction, say=say) as writer:
         for rows in tqdm(
             observed(items, choice, workers),
             total=promised,
@@ -70,13 +70,7 @@ def record_run(
 def _keyed(rows: Rows, runs: Path) -> Rows:
     """The rows of a private stream: every hash of its content is keyed, so that none can be guessed."""
     result, diagnostics, timing = rows
-    digest, _, repeat = result["stream"].removeprefix("s-").partition("-")
-    name = "-".join(filter(None, ("s", private_hash(digest.encode(), runs)[:16], repeat)))
-    hashes = {
-        column: private_hash(result[column].encode(), runs) for column in ("body_sha256", "conditions_sha256")
-    }
-    return (
-        {**result, **hashes, "stream": name},
-        [{**row, "stream": name} for row in diagnostics],
-        {**timing, "stream": name},
-    )
+    _, digest, *repeat = result["stream"].split("-")
+    name = {"stream": "-".join(["s", private_hash(digest.encode(), runs)[:16], *repeat])}
+    hashes = {column: private_hash(result[column].encode(), runs) for column in _HASHES}
+    return {**result, **hashes, **name}, [{**row, **name} for row in diagnostics], {**timing, **name}
