@@ -39,7 +39,7 @@ COMMANDS = {
 """Command name -> help line. Each is a module of ``fragmentlab.commands``, loaded only when it is called."""
 MODULES = {"import": "import_"}
 """Commands whose name no module can have."""
-UNLISTED = frozenset({"maintain"})
+HIDDEN = frozenset({"maintain"})
 """Commands that only those need who change the kit."""
 
 EXIT_UNUSABLE = 2
@@ -173,7 +173,7 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fragmentlab {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        listed: dict[str, Any] = {} if name in UNLISTED else {"help": summary}
+        listed: dict[str, Any] = {} if name in HIDDEN else {"help": summary}
         sub = subparsers.add_parser(name, description=f"{summary[0].upper()}{summary[1:]}.", **listed)
         if name == wanted:
             module = importlib.import_module(f"fragmentlab.commands.{MODULES.get(name, name)}")

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from fragmentlab.errors import InputError
-from fragmentlab.runtime.agent import Agent, Outcome
+from fragmentlab.runtime.agent import Agent, TaskResult
 from fragmentlab.runtime.gateway import Gateway
 from fragmentlab.runtime.journal import EffectJournal, JournalLine, line_of
 from fragmentlab.runtime.policy import DEFAULT_POLICY, Allow
@@ -68,7 +68,7 @@ with EffectJournal(folder / "journal.jsonl") as journal:
 """
 
 
-def _run(folder: Path, provider: Provider) -> Outcome:
+def _run(folder: Path, provider: Provider) -> TaskResult:
     with EffectJournal(folder / "journal.jsonl") as journal:
         agent = Agent(Gateway(provider.address, "m"), Workspace(folder / "w"), POLICY, journal, 9)
         return agent.run(SMALL.prompt())

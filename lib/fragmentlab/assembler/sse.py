@@ -199,6 +199,3 @@ class JSONLinesDecoder(_Lines):
 
     def _event(self, line: bytes) -> Event:
         return (None, b"", True) if len(line) > self._limit else (None, line, False)
-
-
-Decoder = SSEDecoder | JSONLinesDecoder

@@ -21,7 +21,7 @@ from fragmentlab.errors import InputError
 from fragmentlab.wire.events import DONE, data_of, event, line_groups
 from fragmentlab.wire.fragments import fragments_of, function_of
 
-Part = dict[str, Any] | bytes
+EventForm = dict[str, Any] | bytes
 """An event: its chunk where it is written as chunks are here, otherwise its bytes."""
 
 
@@ -113,13 +113,13 @@ def _reduced(stream: Stream, wanted: Fault, rules: str | RuleSet) -> Stream:
     return of(_joined(parts))
 
 
-def _joined(parts: Iterable[Part]) -> bytes:
+def _joined(parts: Iterable[EventForm]) -> bytes:
     return b"".join(part if isinstance(part, bytes) else event(part) for part in parts)
 
 
-def _parts(stream: Stream, as_chunks: bool) -> list[Part]:
+def _parts(stream: Stream, as_chunks: bool) -> list[EventForm]:
     """Return the events of a stream: as objects those that are chunks written as here, or all chunks."""
-    parts: list[Part] = []
+    parts: list[EventForm] = []
     for group in line_groups(stream.body, stream.framing):
         data = b"\n".join(data_of(group))
         own = event(data) if stream.framing == "jsonl" else b"".join(line.written for line in group)
@@ -141,7 +141,7 @@ def _chunk(data: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _smaller(parts: list[Part], reducer: Reducer) -> list[Part]:
+def _smaller(parts: list[EventForm], reducer: Reducer) -> list[EventForm]:
     parts = reducer.items(parts, _joined)
     for simpler in _with_whole_arguments(parts):
         if reducer.holds(_joined(simpler)):
@@ -152,8 +152,8 @@ def _smaller(parts: list[Part], reducer: Reducer) -> list[Part]:
     return parts
 
 
-def _smaller_part(parts: list[Part], at: int, reducer: Reducer) -> Part:
-    def body(part: Part) -> bytes:
+def _smaller_part(parts: list[EventForm], at: int, reducer: Reducer) -> EventForm:
+    def body(part: EventForm) -> bytes:
         return _joined([*parts[:at], part, *parts[at + 1 :]])
 
     part = parts[at]
@@ -169,7 +169,7 @@ def _smaller_part(parts: list[Part], at: int, reducer: Reducer) -> Part:
     return part
 
 
-def _with_whole_arguments(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def _with_whole_arguments(parts: Sequence[EventForm]) -> Iterator[list[EventForm]]:
     """Yield the events with each call's arguments whole in its first fragment: simple ones first, then
     their own."""
     for text in ("{}", "[]", None):

@@ -20,7 +20,7 @@ _ACTION = {"pattern": "^(keep|set|reject:[A-Za-z0-9_.]+)$"}
 Action = Annotated[str, Meta(description="keep, set or reject:CATEGORY.", extra_json_schema=_ACTION)]
 
 
-class Row(StrictStruct, frozen=True):
+class UnestablishedRow(StrictStruct, frozen=True):
     """What is done where nothing nonempty is known of a call's ID, by what a fragment says."""
 
     omitted: Action
@@ -33,7 +33,7 @@ class Row(StrictStruct, frozen=True):
     object: Action
 
 
-class EstablishedRow(Row, frozen=True, kw_only=True):
+class EstablishedRow(UnestablishedRow, frozen=True, kw_only=True):
     """What is done where a nonempty ID is known, by what a fragment says."""
 
     same_string: Action
@@ -42,8 +42,8 @@ class EstablishedRow(Row, frozen=True, kw_only=True):
 class Cells(StrictStruct, frozen=True):
     """The table: one row per identity."""
 
-    absent: Row
-    empty: Row
+    absent: UnestablishedRow
+    empty: UnestablishedRow
     established: EstablishedRow
 
 

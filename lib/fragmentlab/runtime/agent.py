@@ -41,7 +41,7 @@ class Executed:
 
 
 @dataclass
-class Outcome:
+class TaskResult:
     """How a task went. ``status``: ``done`` (a report is saved and the model ended),
     ``incomplete`` (it ended without), ``refused`` (a response or proposal was refused),
     ``failed`` (no usable answer, or too many turns)."""
@@ -70,9 +70,9 @@ class Agent:
         self._gateway, self._workspace, self._policy = gateway, workspace, policy
         self._journal, self._max_turns = journal, max_turns
 
-    def run(self, prompt: Sequence[dict[str, Any]]) -> Outcome:
+    def run(self, prompt: Sequence[dict[str, Any]]) -> TaskResult:
         """Work until the model ends, something is refused for good, or ``max_turns`` are used up."""
-        outcome = Outcome()
+        outcome = TaskResult()
         self._workspace.remove_leftovers()
         messages: list[dict[str, Any]] = list(prompt)
         for turn in range(1, self._max_turns + 1):
@@ -98,7 +98,7 @@ class Agent:
         outcome.problem = f"the model did not end within {self._max_turns} turns"
         return outcome
 
-    def _ask(self, messages: Sequence[dict[str, Any]], outcome: Outcome) -> Result | None:
+    def _ask(self, messages: Sequence[dict[str, Any]], outcome: TaskResult) -> Result | None:
         """The first usable result of this request; None where no other attempt is allowed or in time."""
         sent, ends = 0, time.monotonic() + self._gateway.timeouts.total
         while True:
@@ -117,7 +117,7 @@ class Agent:
                 outcome.problem = reply.problem.line if reply.problem else None
                 return None
 
-    def _execute(self, request: Request, turn: int, call: int, outcome: Outcome) -> dict[str, Any]:
+    def _execute(self, request: Request, turn: int, call: int, outcome: TaskResult) -> dict[str, Any]:
         act = self._affect if request.tool in EFFECTS else self._look
         done, result = act(request, turn, call)
         outcome.executed.append(Executed(request.tool, turn, call, request.digest, done))
@@ -155,7 +155,7 @@ class Agent:
             return error.kind, {"error": error.kind}
 
 
-def _count(reply: Reply, outcome: Outcome) -> None:
+def _count(reply: Reply, outcome: TaskResult) -> None:
     outcome.requests += 1
     if reply.result is not None:
         outcome.null_continuations += reply.result.counts["null_continuations"]

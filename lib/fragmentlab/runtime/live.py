@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fragmentlab.assembler import RuleSet
 from fragmentlab.errors import InputError
-from fragmentlab.runtime.agent import Agent, Outcome
+from fragmentlab.runtime.agent import Agent, TaskResult
 from fragmentlab.runtime.gateway import Gateway, Timeouts
 from fragmentlab.runtime.journal import EffectJournal
 from fragmentlab.runtime.policy import DEFAULT_POLICY
@@ -29,7 +29,7 @@ _SPARE_TURNS = 10
 class LiveRun:
     """One task on a live server: its outcome, or the line that says why there is none."""
 
-    outcome: Outcome | None
+    outcome: TaskResult | None
     problem: str | None
 
 

@@ -14,7 +14,7 @@ from fragmentlab.assembler import RuleSet
 from fragmentlab.assembler.categories import COMPOUND
 from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.errors import InputError
-from fragmentlab.runtime.agent import Agent, Outcome
+from fragmentlab.runtime.agent import Agent, TaskResult
 from fragmentlab.runtime.gateway import Gateway, Timeouts
 from fragmentlab.runtime.journal import EffectJournal
 from fragmentlab.runtime.policy import DEFAULT_POLICY, Policy
@@ -37,7 +37,7 @@ class Played:
     and result by turn and call. ``report`` is kept for comparing bytes and is never shown."""
 
     scenario: Scenario
-    outcome: Outcome
+    outcome: TaskResult
     ids_kept: bool
     results_own: bool
     results: tuple[tuple[tuple[int, int], tuple[str, str]], ...]
@@ -145,7 +145,7 @@ def play_all(
         return {scenario.name: play(scenario, task, provider, folder, rules) for scenario in scenarios}
 
 
-def _facts(scenario: Scenario, session: Session, outcome: Outcome, workspace: Workspace) -> Played:
+def _facts(scenario: Scenario, session: Session, outcome: TaskResult, workspace: Workspace) -> Played:
     files, sources = tuple(workspace.reports()), session.task.sources()
     return Played(
         scenario=scenario,

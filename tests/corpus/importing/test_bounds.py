@@ -206,7 +206,7 @@ def test_attacks_are_imported_within_limits(tmp_path):
 
 
 def test_wide_and_deep_sources_are_named(tmp_path):
-    """Many columns, and answers in answers, end their source and nothing else; blanks before a stream do not."""
+    """Many columns, and answers in answers, end their source alone; blanks before a stream end nothing."""
     files = {
         "a.csv": "," * 100_000 + '\ndata: {"choices":1}\n',
         "b.json": '{"response":' * 240 + '["data: {}"]' + "}" * 240,

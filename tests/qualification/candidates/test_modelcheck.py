@@ -25,7 +25,7 @@ from fragmentlab.assembler.rules import (
 from fragmentlab.corpus.vector_check import check
 from fragmentlab.corpus.vectors import load_vectors
 from fragmentlab.qualification.candidates.assessment import _broken_by
-from fragmentlab.qualification.candidates.counterexamples import as_text, counterexample_file
+from fragmentlab.qualification.candidates.counterexamples import counterexample_file, file_text
 from fragmentlab.qualification.candidates.counterfactuals import COUNTERFACTUALS, Counterfactual
 from fragmentlab.qualification.candidates.modelcheck import (
     CHECKED_INVARIANTS,
@@ -225,7 +225,7 @@ def test_size() -> None:
 
 def test_committed_vectors(root: Path, tmp_path: Path) -> None:
     """The committed counterexamples are those that the search finds now, and they agree."""
-    text = as_text(counterexample_file(check_shipped(name) for name in COUNTERFACTUALS))
+    text = file_text(counterexample_file(check_shipped(name) for name in COUNTERFACTUALS))
     committed = root / "data" / "vectors" / "counterexample.json"
     assert committed.read_text() == text, "run fragmentlab maintain counterexamples"
     file = load_vectors(committed)

@@ -104,7 +104,7 @@ class Refusal:
 Item = Document | Body | Refusal
 
 
-class Kind(Protocol):
+class ContainerKind(Protocol):
     """A container kind: a module of the registry in ``containers``."""
 
     def recognise(self, document: Document) -> bool:
@@ -115,7 +115,7 @@ class Kind(Protocol):
 
 
 def open_all(
-    document: Document, kinds: tuple[Kind, ...], budget: Budget, depth: int = 0
+    document: Document, kinds: tuple[ContainerKind, ...], budget: Budget, depth: int = 0
 ) -> Iterator[Body | Refusal]:
     """Yield every body of a document and every reason why something in it is none."""
     if depth > MAX_NESTING:
@@ -136,7 +136,7 @@ def open_all(
 
 
 def _inside(
-    document: Document, kinds: tuple[Kind, ...], budget: Budget, depth: int
+    document: Document, kinds: tuple[ContainerKind, ...], budget: Budget, depth: int
 ) -> Iterator[Body | Refusal]:
     """Open a part; one that is broken does not end what it stands in."""
     try:

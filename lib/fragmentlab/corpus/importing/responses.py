@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fragmentlab.corpus.importing.documents import Body, Document
-from fragmentlab.corpus.importing.values import DONE, as_body, json_text
+from fragmentlab.corpus.importing.values import END_MARKER, as_body, json_text
 from fragmentlab.wire.events import event
 from fragmentlab.wire.fragments import choices_of, fragments_of
 
@@ -46,7 +46,7 @@ class Unit:
     @property
     def is_done(self) -> bool:
         """Whether it is the end marker."""
-        return self.data.strip(" \t") == DONE
+        return self.data.strip(" \t") == END_MARKER
 
     @property
     def is_usage(self) -> bool:

@@ -13,7 +13,7 @@ STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _STRAY = re.compile("[\U0010ff80-\U0010ffff]")
 _BLANKS = re.compile(r"[ \t\r\n]*+")
 _FIRST_STRAY = 0x10FF00
-DONE = "[DONE]"
+END_MARKER = "[DONE]"
 
 
 class NotBase64(str):
@@ -38,14 +38,14 @@ class Record(dict[str, Any]):
         self.pairs = pairs
 
 
-def record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of its keys and values."""
     made = dict(pairs)
     return made if len(made) == len(pairs) else Record(pairs)
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=record, parse_int=Number, parse_float=Number, parse_constant=Number
+    object_pairs_hook=object_of, parse_int=Number, parse_float=Number, parse_constant=Number
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from fragmentlab.corpus.importing.budget import Unreadable
-from fragmentlab.corpus.importing.values import NotBase64, Number, record
+from fragmentlab.corpus.importing.values import NotBase64, Number, object_of
 
 MAX_DEPTH = 200
 """The deepest nesting of lists and mappings."""
@@ -77,7 +77,7 @@ class _Loader(yaml.CSafeLoader):  # type: ignore[misc]
         if isinstance(node, yaml.SequenceNode):
             return [self.plain(item, depth + 1) for item in node.value]
         if isinstance(node, yaml.MappingNode):
-            return record(
+            return object_of(
                 [(_key(self.plain(key, depth + 1)), self.plain(item, depth + 1)) for key, item in node.value]
             )
         self.characters -= len(node.value)

@@ -52,7 +52,7 @@ def counterexample_file(checks: Iterable[Check]) -> dict[str, Any]:
     return {"schema": SCHEMA, "notes": notes, "tools": [TOOL], "vectors": vectors}
 
 
-def as_text(vector_file: dict[str, Any]) -> str:
+def file_text(vector_file: dict[str, Any]) -> str:
     """The file as it is committed: one vector a line."""
     lines = ",\n".join(f"  {json.dumps(vector)}" for vector in vector_file["vectors"])
     head = {name: value for name, value in vector_file.items() if name != "vectors"}
@@ -113,5 +113,5 @@ def write_counterexamples(rules: str | None, out: str) -> bool:
         # A table holds nothing between responses, so one response has its shortest counterexamples.
         found = counterexample_file([check_model(checkable_table(find_rules(rules)), responses=1)])
     if found["vectors"]:
-        write_whole(out, as_text(found))
+        write_whole(out, file_text(found))
     return bool(found["vectors"])

@@ -30,10 +30,10 @@ from fragmentlab.corpus.importing.containers import (
     wide,
     yamltext,
 )
-from fragmentlab.corpus.importing.documents import Kind
+from fragmentlab.corpus.importing.documents import ContainerKind
 
 KINDS = cast(
-    tuple[Kind, ...],
+    tuple[ContainerKind, ...],
     (
         har, notebook, insomnia, tree,  # parsed values
         packed, archives, sqlite, flow, wide,  # bytes

@@ -10,7 +10,7 @@ from typing import Any
 from fragmentlab.corpus.importing.budget import Budget, Unreadable
 from fragmentlab.corpus.importing.documents import Body, Document, Refusal
 from fragmentlab.corpus.importing.lines import names_chunk
-from fragmentlab.corpus.importing.values import DONE, as_body, check_size, parse_json
+from fragmentlab.corpus.importing.values import END_MARKER, as_body, check_size, parse_json
 from fragmentlab.wire.protocols import is_chunk
 
 _START = re.compile(
@@ -84,8 +84,8 @@ def _values(text: str) -> tuple[list[Any], int]:
     at = _BLANKS.match(text).end()  # type: ignore[union-attr]
     try:
         while at < len(text):
-            is_done = text.startswith(DONE, at)
-            value, at = (DONE, at + len(DONE)) if is_done else parse_json(text, at)
+            is_done = text.startswith(END_MARKER, at)
+            value, at = (END_MARKER, at + len(END_MARKER)) if is_done else parse_json(text, at)
             values.append(value)
             at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]
     except json.JSONDecodeError as error:
@@ -106,6 +106,8 @@ def _values(text: str) -> tuple[list[Any], int]:
 def _line(line: str) -> Any:
     """Return the value of a line, None where it is no JSON."""
     try:
-        return DONE if line.strip() == DONE else parse_json(line, len(line) - len(line.lstrip()))[0]
+        return (
+            END_MARKER if line.strip() == END_MARKER else parse_json(line, len(line) - len(line.lstrip()))[0]
+        )
     except (ValueError, Unreadable):
         return None

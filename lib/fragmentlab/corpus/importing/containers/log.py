@@ -22,7 +22,7 @@ from fragmentlab.corpus.importing.lines import (
     with_blank_lines,
 )
 from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, Unit, blocks, bodies
-from fragmentlab.corpus.importing.values import DONE, STRING, parse_json
+from fragmentlab.corpus.importing.values import END_MARKER, STRING, parse_json
 from fragmentlab.wire.protocols import could_be_chunk
 
 PREFIX_REMOVED = "prefixes removed from lines"
@@ -162,7 +162,7 @@ def _chunks(document: Document, lines: list[str], budget: Budget) -> Iterable[Bo
         (prefix, text)
         for prefix, text, value in found
         if value is None
-        or text == DONE
+        or text == END_MARKER
         or could_be_chunk(value)
         or (pattern and pattern.fullmatch(prefix) and isinstance(value, dict) and not is_log_record(value))
     ]
@@ -181,8 +181,8 @@ def _objects(lines: list[str], budget: Budget) -> Iterator[tuple[str, str, Any]]
     while number < len(lines):
         line = lines[number]
         number += 1
-        if line.rstrip().endswith(DONE):
-            yield line.rstrip().removesuffix(DONE), DONE, DONE
+        if line.rstrip().endswith(END_MARKER):
+            yield line.rstrip().removesuffix(END_MARKER), END_MARKER, END_MARKER
             continue
         first = at = line.find("{")
         start, text = first, ""

@@ -18,7 +18,7 @@ from fragmentlab.corpus.importing.exchanges import NO_EXCHANGE, Exchange, asked_
 from fragmentlab.corpus.importing.lines import data_mark, is_log_record, names_chunk
 from fragmentlab.corpus.importing.responses import BLANK_LINES_LOST, bodies, unit_of
 from fragmentlab.corpus.importing.values import (
-    DONE,
+    END_MARKER,
     NotBase64,
     Number,
     as_body,
@@ -139,7 +139,7 @@ class _Walk:
 
     def text(self, text: str, spot: _Spot) -> None:
         value = self.parsed(text) if spot.wrappings < _MAX_WRAPPINGS else None
-        if is_chunk(value) or text.strip() == DONE:
+        if is_chunk(value) or text.strip() == END_MARKER:
             spot.keep(text, is_event=True)
             return
         if value is None or isinstance(value, dict) or (isinstance(value, str) and data_mark(text)):
@@ -215,8 +215,8 @@ class _Walk:
         below = spot.below(".data", spot.column.at("event"))
         if isinstance(data, (str, dict)) and not isinstance(data, Number):
             is_named = isinstance(name, str) and name != "message" and _EVENT_NAME.fullmatch(name) is not None
-            is_event = data == DONE or is_chunk(data if isinstance(data, dict) else self.parsed(data))
-            below.keep(data, name if is_named and data != DONE else None, is_event)
+            is_event = data == END_MARKER or is_chunk(data if isinstance(data, dict) else self.parsed(data))
+            below.keep(data, name if is_named and data != END_MARKER else None, is_event)
         else:
             self.walk(data, below)
 
@@ -238,7 +238,7 @@ class _Walk:
             below = spot.below(f"[{number}]", column.at(number if is_row else "*"))
             below.run = run
             if has_chunks and not (_could_be(item) and is_chunk(item)):
-                below.keep(item, is_event=item == DONE)
+                below.keep(item, is_event=item == END_MARKER)
             else:
                 self.walk(item, below)
         if is_own:
@@ -254,7 +254,7 @@ class _Walk:
 
     def column(self, leaves: list[_Leaf], exchange: Exchange) -> Iterator[Item]:
         if any(
-            leaf.is_event and not (isinstance(leaf.value, str) and leaf.value.strip() == DONE)
+            leaf.is_event and not (isinstance(leaf.value, str) and leaf.value.strip() == END_MARKER)
             for leaf in leaves
         ):
             yield from self.events(leaves, exchange)
