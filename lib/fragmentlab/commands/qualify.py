@@ -53,26 +53,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", metavar="N", type=_AT_LEAST_ONE, default=1, help="processes (default: 1)"
     )
-    command = parser.add_argument_group("with --exec")
-    command.add_argument(
-        "--long-lived", action="store_true", help="one process for all streams, which come length-prefixed"
-    )
-    command.add_argument(
-        "--time-limit", metavar="S", type=_SECONDS, default=10.0, help="seconds per stream (default: 10)"
-    )
-    command.add_argument(
-        "--memory-limit", metavar="MIB", type=_AT_LEAST_ONE, default=1024, help="MiB (default: 1024)"
-    )
-    command.add_argument(
-        "--output-limit",
-        metavar="MIB",
-        type=_AT_LEAST_ONE,
-        default=4,
-        help="MiB of output per stream (default: 4)",
-    )
-    command.add_argument(
-        "--categories", metavar="a,b", default="", help="categories of the command's own that runs may record"
-    )
+    option = parser.add_argument_group("with --exec").add_argument
+    option("--long-lived", action="store_true", help="one process for all streams, each length-prefixed")
+    option("--time-limit", metavar="S", type=_SECONDS, default=10.0, help="seconds per stream (default: 10)")
+    option("--memory-limit", metavar="MIB", type=_AT_LEAST_ONE, default=1024, help="MiB (default: 1024)")
+    told = "MiB of output per stream (default: 4)"
+    option("--output-limit", metavar="MIB", type=_AT_LEAST_ONE, default=4, help=told)
+    told = "categories of the command's own that runs may record"
+    option("--categories", metavar="a,b", default="", help=told)
 
 
 def run(args: argparse.Namespace) -> int:
