@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,9 +20,10 @@ from fragmentlab.corpus.recordings import stream_of_file
 from fragmentlab.corpus.rules import find_rules
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.corpus.vectors import load_vectors, vector_paths
-from fragmentlab.disclosure import refuse_private, shown_name
+from fragmentlab.disclosure import KINDS, refuse_private, shown_name
 from fragmentlab.errors import InputError
 from fragmentlab.files import data_folder
+from fragmentlab.reports.columns import once
 from fragmentlab.reports.frame.parameters import names_in
 from fragmentlab.reports.frames import (
     AssembledStream,
@@ -75,21 +75,21 @@ class Investigation:
     def result(self) -> Result:
         return self.found.results[self.rules]
 
-    @cached_property
+    @once
     def _frames(self) -> StreamFrames:
         return stream_frames([self.found])
 
     def streams_df(self) -> pd.DataFrame:
         """The stream as a row of ``fragmentlab.reports.frames.streams_df``."""
-        return self._frames.streams
+        return self._frames().streams
 
     def results_df(self) -> pd.DataFrame:
         """One row per rule set, with the columns of ``fragmentlab.reports.frames.results_df``."""
-        return self._frames.results
+        return self._frames().results
 
     def faults_df(self) -> pd.DataFrame:
         """One row per rule set and fault, with the columns of ``fragmentlab.reports.frames.faults_df``."""
-        return self._frames.faults
+        return self._frames().faults
 
     def timeline_df(self) -> pd.DataFrame:
         """One row per fragment under the chosen rules: ``fragmentlab.reports.frames.fragments_df``."""
@@ -99,12 +99,7 @@ class Investigation:
         """Where the stream comes from, by public names and aliases."""
         [row] = self.streams_df().astype(object).itertuples(index=False)
         facts = {
-            "stream": row.stream,
-            "batch": row.batch,
-            "evidence": row.evidence,
-            "provider": row.provider,
-            "server": row.server,
-            "model": row.model,
+            **{name: getattr(row, name) for name in ("stream", "batch", "evidence", *KINDS)},
             "recorded as": row.fidelity,
             "transport ended": row.end,
             "tools": "unknown" if pd.isna(row.tools) else f"{row.tools} known",
@@ -188,11 +183,11 @@ class Investigation:
 
     def minimized(self) -> Verbatim | Callout:
         """The smallest stream that is refused for the same reason, scrubbed, as a vector file."""
-        if self.rule_set.name not in SHIPPED:
-            return Callout("plain", "Not minimized: a vector names shipped rule sets only.")
-        if len(self.found.stream.body) > LARGEST_MINIMIZED:
-            return Callout("plain", "Not minimized here: the stream is large. Use `fragmentlab minimize`.")
         try:
+            if self.rule_set.name not in SHIPPED:
+                raise InputError("a vector names shipped rule sets only")
+            if len(self.found.stream.body) > LARGEST_MINIMIZED:
+                raise InputError("the stream is large, use `fragmentlab minimize`")
             vector = minimized_vector(self.found.stream, rules=self.rule_set)
         except InputError as error:
             return Callout("plain", f"Not minimized: {error}.")
@@ -258,22 +253,15 @@ def investigate(parameters: SimpleNamespace) -> Investigation:
     rules = find_rules(parameters.rules)
     tools = tuple(names_in(parameters.tools)) or None
     named = parameters.file or parameters.stream or not parameters.batch
-    candidates = (
-        (ids, replace(stream, tools=tools) if tools else stream) for ids, stream in _candidates(parameters)
+    for ids, recorded in _candidates(parameters):
+        stream = replace(recorded, tools=tools or recorded.tools)
+        if named or stream.assemble(rules).outcome == "rejected":
+            [found] = assemble_all([stream], {**SHIPPED, rules.name: rules}.values())
+            found = replace(found, ids={**found.ids, **ids})
+            return Investigation(found, shown_name(rules.name, "your rule set"), rules, parameters.reveal)
+    raise InputError(
+        "no stream of this batch is refused under these rules; name one with the parameter stream"
     )
-    chosen = next((each for each in candidates if named or _is_refused(each[1], rules)), None)
-    if chosen is None:
-        raise InputError(
-            "no stream of this batch is refused under these rules; name one with the parameter stream"
-        )
-    ids, stream = chosen
-    [found] = assemble_all([stream], {**SHIPPED, rules.name: rules}.values())
-    name = shown_name(rules.name, "your rule set")
-    return Investigation(replace(found, ids={**found.ids, **ids}), name, rules, parameters.reveal)
-
-
-def _is_refused(stream: Stream, rules: RuleSet) -> bool:
-    return stream.assemble(rules).outcome == "rejected"
 
 
 def _candidates(parameters: SimpleNamespace) -> Iterator[tuple[Mapping[str, Any], Stream]]:

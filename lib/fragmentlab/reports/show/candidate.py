@@ -28,12 +28,18 @@ class CandidateTables:
     name: str
     streams: pd.DataFrame
 
-    def cells_df(self) -> pd.DataFrame:
-        """One row per cell that differs: actions ``before`` and ``after``, fragments ``met`` by kind of
-        evidence, ``calls`` that meet it and ``calls_with_other_ids``."""
+    def cells(self) -> Table:
+        """The cells in which the candidate differs, and how often fragments meet them, by evidence."""
         rows = [vars(cell) | {kind: cell.met[kind] for kind in REPLAYED} for cell in self.assessment.cells]
-        columns = ["identity", "column", "before", "after", *REPLAYED, "calls", "calls_with_other_ids"]
-        return pd.DataFrame(rows, columns=columns)
+        cells = pd.DataFrame(rows, columns=["identity", "column", "before", "after", *REPLAYED])
+        actions = cells[["before", "after"]].map(action_badge)
+        counts = ", ".join(f"{kind} as {kind} fragments" for kind in REPLAYED)
+        return Table(
+            "Cells that differ",
+            cells.assign(column=cells.column.map(SAYS), **actions),
+            f"identity as known identity, column as the fragment says, before as {DEFAULT_RULES}, "
+            f"after as candidate, {counts}",
+        )
 
     def departures_df(self) -> pd.DataFrame:
         """One row per stream that fares otherwise: ``direction``, category ``before`` and ``after`` (missing
@@ -64,18 +70,6 @@ class CandidateTables:
         demands = "; ".join(CHECKED_INVARIANTS[invariant] for invariant in broken)
         details.append(f"It must never serve execution, and the runtime refuses it. Broken: {demands}.")
         return Callout("bad", f"{name} is unsafe.", details)
-
-    def cells(self) -> Table:
-        """The cells in which the candidate differs, and how often they are met."""
-        cells = self.cells_df()
-        actions = cells[["before", "after"]].map(action_badge)
-        counts = ", ".join(f"{kind} as {kind} fragments" for kind in REPLAYED)
-        return Table(
-            "Cells that differ",
-            cells.assign(column=cells.column.map(SAYS), **actions),
-            f"identity as known identity, column as the fragment says, before as {DEFAULT_RULES}, "
-            f"after as candidate, {counts}",
-        )
 
     def flips(self) -> Table:
         """The streams that fare otherwise, by evidence, provider and direction."""
@@ -114,7 +108,7 @@ class CandidateTables:
             risks.append(f"Refused for another reason than before: {later:,}.")
         if several := sum(cell.calls_with_other_ids for cell in judged.cells):
             risks.append(f"Calls that meet a changed cell and name more than one ID: {several:,}.")
-        if judged.cells and not any(cell.met[kind] for cell in judged.cells for kind in ("captured", "live")):
+        if judged.cells and not any(cell.met["captured"] + cell.met["live"] for cell in judged.cells):
             risks.append(
                 "No captured or live stream meets a changed cell: what it recovers was made, not seen."
             )
@@ -124,17 +118,15 @@ class CandidateTables:
         answers = []
         for cell in self.assessment.cells:
             where = f"{SAYS[cell.column]} where the identity is {cell.identity}"
+            alone = cell.calls - cell.calls_with_other_ids
+            kind = "an incremental update" if alone > cell.calls_with_other_ids else "no plain update"
             if not cell.calls:
                 answers.append(f"Open: no stream says {where}.")
             elif cell.identity != "established":
                 answers.append(f"{cell.calls:,} calls say {where}: nothing is known that it could update.")
             else:
-                alone = cell.calls - cell.calls_with_other_ids
-                kind = "an incremental update" if alone > cell.calls_with_other_ids else "no plain update"
-                answers.append(
-                    f"{where}: {kind}. {cell.calls:,} calls say it, "
-                    f"and in {alone:,} of them the index names one ID only."
-                )
+                only = f"{alone:,} of them the index names one ID only"
+                answers.append(f"{where}: {kind}. {cell.calls:,} calls say it, and in {only}.")
         return answers or ["The candidate differs in no cell."]
 
     def _safe_state(self) -> list[str]:
