@@ -18,10 +18,11 @@ from IPython.display import display
 
 from fragmentlab.assembler import RuleSet
 from fragmentlab.corpus.rules import find_rules
+from fragmentlab.corpus.streams import Stream
 from fragmentlab.disclosure import shown_name
 from fragmentlab.files import data_folder
 from fragmentlab.reports.columns import once
-from fragmentlab.reports.show.continuations import continuations_df, continuations_figure
+from fragmentlab.reports.show.charts import continuations_figure
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.pairs import pairs_df, pairs_table
 from fragmentlab.reports.show.prose import Callout, Conclusion, ResultDoesNotHold, conclude
@@ -45,6 +46,8 @@ _RECONSTRUCTED = (
     "This run ends as failed because what it measures is what that rule refused."
 )
 _NAMED = 6
+_SAYS = {"omitted": "omitted", "null": "null", "string": "the same ID"}
+_OTHER = "something else"
 _CLAIMS = {
     "Every control and variant ends as it should, every variant as its control": ["control", "variant"],
     "Every target repeats its control: IDs, results, report, effects, requests": ["target"],
@@ -107,9 +110,19 @@ class ControlTarget:
         return self.pairs
 
     def continuations_df(self) -> pd.DataFrame:
-        """One row per compared scenario, one column per thing that later fragments said of a known ID."""
-        compared = [played for played in self.played.values() if played.scenario.kind in _COMPARED]
-        return continuations_df({self._names[played.scenario.name]: played for played in compared})
+        """One row per compared scenario and one column per thing said: how many fragments of a known call
+        said it, read from the bytes that were streamed."""
+        compared = self.scenarios_df().query("kind in @_COMPARED").scenario
+        said = [
+            (name, _SAYS.get(row.incoming_kind or "", _OTHER))
+            for name, played in zip(self._names.values(), self.played.values(), strict=True)
+            for body in (played.bodies if name in set(compared) else ())
+            for row in Stream("", body).assemble(diagnose=True).timeline
+            if row.previous_identity == "established" and row.decision != "reject"
+        ]
+        frame = pd.DataFrame(said, columns=["scenario", "said"], dtype="str")
+        counts = pd.crosstab(frame.scenario, frame.said).rename_axis(columns=None)
+        return counts.reindex(index=compared, columns=[*_SAYS.values(), _OTHER], fill_value=0)
 
     def claims_df(self) -> pd.DataFrame:
         """One row per claim of the result: ``claim``, how often it ``held`` of ``total``, and ``holds``."""

@@ -16,10 +16,9 @@ from fragmentlab.errors import InputError
 from fragmentlab.reports.columns import once
 from fragmentlab.reports.frame.parameters import names_in
 from fragmentlab.reports.frames import StreamFrames, assemble_all, stream_frames
+from fragmentlab.reports.show.charts import shapes_figure, share_figure, with_shares
 from fragmentlab.reports.show.figures import Figure
 from fragmentlab.reports.show.prose import Callout, Conclusion, conclude, counts_in_words
-from fragmentlab.reports.show.shapes_charts import shapes_figure
-from fragmentlab.reports.show.shares import share_figure, with_shares
 from fragmentlab.reports.show.tables import Table
 from fragmentlab.wire.observing import SHAPES
 

@@ -24,9 +24,8 @@ from fragmentlab.qualification.runs.run_files import Run, find_run, list_runs
 from fragmentlab.reports import frames
 from fragmentlab.reports.columns import once
 from fragmentlab.reports.frame.parameters import names_in
+from fragmentlab.reports.show.charts import category_figure, category_styles, share_figure, with_shares
 from fragmentlab.reports.show.prose import Callout, Conclusion, Lists, Parts, ResultDoesNotHold, conclude
-from fragmentlab.reports.show.runs_charts import category_figure, category_styles
-from fragmentlab.reports.show.shares import share_figure, with_shares
 from fragmentlab.reports.show.tables import Badge, Table
 
 LISTED_FLIPS = 40
