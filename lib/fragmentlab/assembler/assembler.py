@@ -1,5 +1,7 @@
-"""The assembler: reads of bytes in, the outcome of one streamed response out, without any I/O
-(docs/design.md, section 4)."""
+"""The assembler: reads of bytes in, the outcome of one streamed response out, without any I/O.
+
+Its rules are those of docs/design.md, section 4.
+"""
 
 from __future__ import annotations
 
@@ -109,8 +111,7 @@ class Assembler:
             self._stopped = True
 
     def finish(self, end: End = "unknown") -> Result:
-        """Say how the transport ended and return the outcome; the calls of a refused response are never
-        returned."""
+        """Say how the transport ended and return the outcome, without calls where it is refused."""
         if end not in ("clean", "aborted", "unknown"):
             raise ValueError("end must be clean, aborted or unknown")
         if self._ended:

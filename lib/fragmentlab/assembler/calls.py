@@ -134,8 +134,7 @@ class Calls:
         self.null_continuations = 0
 
     def add(self, fragment: Any, event: int, finished: bool) -> None:
-        """Take one fragment in the order of checks: object, after the finish, index, ID, type, function,
-        name, arguments."""
+        """Take one fragment, checked in the order of docs/design.md, section 4."""
         self.fragments += 1
         if not isinstance(fragment, dict):
             self._refuse_whole("fragment.invalid", event, None, None, {"field": "fragment"})

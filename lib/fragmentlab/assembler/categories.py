@@ -25,9 +25,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Category:
-    """One entry. ``stage`` is where in the order of checks it is found; the first of ``cases`` that holds
-    goes before the general words; ``follows`` names faults, of the same call or of the response, that
-    explain this one already."""
+    """What is said of one category.
+
+    ``stage`` is where in the order of checks it is found; the first of ``cases`` that holds goes before the
+    general words; ``follows`` names faults, of the same call or of the response, that explain this one
+    already.
+    """
 
     name: str
     stage: str

@@ -45,8 +45,10 @@ class InvalidEvent(Exception):
 
 
 def decode_chunk(data: bytes, limits: Limits) -> dict[str, Any]:
-    """Return the chunk object of one event's data; raise InvalidEvent in the order UTF-8, JSON, object,
-    depth, duplicate keys."""
+    """Return the chunk object of one event's data.
+
+    Raises InvalidEvent; the checks are UTF-8, JSON, object, depth and duplicate keys, in that order.
+    """
     if data.count(b"{") + data.count(b"[") <= limits.depth:
         try:
             chunk = from_json(data, catch_duplicate_keys=True, allow_inf_nan=False, cache_mode="keys")
@@ -96,11 +98,11 @@ def _repeats_deciding_key(value: Any) -> bool:
 
 
 def other_protocol(chunk: dict[str, Any], choices: Any, delta_came: bool) -> dict[str, bool] | None:
-    """Return the flags of an event of another protocol, None where it is of this one; ``choices`` are the
-    chunk itself where it has none.
+    """Return the flags of an event of another protocol, None where it is of this one.
 
-    A text completion's choice is of another one, and, before any delta, a whole message in place of one: the
-    answer was not streamed. So is an event without choices that is no part of a stream of chunks.
+    ``choices`` are the chunk itself where it has none. A text completion's choice is of another one, and so
+    is, before any delta, a whole message in place of one: the answer was not streamed. So is an event without
+    choices that is no part of a stream of chunks.
     """
     if type(choices) is list:
         for choice in choices:
@@ -121,8 +123,7 @@ def other_protocol(chunk: dict[str, Any], choices: Any, delta_came: bool) -> dic
 
 
 def is_complete(data: bytes) -> bool:
-    """Whether the data of an event cut inside its last line is nevertheless one JSON document or the end
-    marker."""
+    """Whether the data of an event cut inside its last line is one JSON document or the end marker."""
     if data.strip(b" \t") == b"[DONE]":
         return True
     try:
@@ -133,8 +134,7 @@ def is_complete(data: bytes) -> bool:
 
 
 def _is_joined(text: str) -> bool:
-    """Whether the text is two or more JSON documents or end markers in a row: events that lost their blank
-    lines."""
+    """Whether the text is several JSON documents or end markers: events that lost their blank lines."""
     decoder = json.JSONDecoder()
     documents, at = 0, 0
     while at < len(text):

@@ -30,8 +30,10 @@ class Limits:
 
     @classmethod
     def of(cls, overrides: Limits | Mapping[str, int] | None) -> Limits:
-        """Make limits from overrides by name; raise ValueError for an unknown name or no whole number >=
-        0."""
+        """Make limits from overrides by name.
+
+        Raises ValueError for an unknown name and for what is no whole number of at least 0.
+        """
         if isinstance(overrides, Limits):
             return overrides
         overrides = dict(overrides or {})

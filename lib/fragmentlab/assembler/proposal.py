@@ -104,8 +104,10 @@ def name_faults(name: str, tools: Tools | None) -> Iterator[tuple[str, Flags]]:
 def arguments_faults(
     text: str, name: str, tools: Tools | None, limits: Limits
 ) -> Iterator[tuple[str, Flags]]:
-    """Yield (category, flags) of a call's joined arguments in the order of checks; what depends on a failed
-    one is left out."""
+    """Yield (category, flags) of each fault of a call's joined arguments, in the order of checks.
+
+    What depends on a failed check is left out.
+    """
     if not text:
         yield "proposal.arguments_empty", {}
         return

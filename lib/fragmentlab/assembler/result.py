@@ -64,9 +64,12 @@ class Call:
 
 @dataclass(frozen=True)
 class FragmentRow:
-    """One row of the timeline. ``decision`` is keep, set or reject; ``id_alias`` names the ID known
-    afterwards and ``incoming_alias`` the one the fragment says (A, B, ... in the order of appearance within
-    the response); sizes are UTF-8 bytes that the fragment added."""
+    """One row of the timeline: a fragment and what it did.
+
+    ``decision`` is keep, set or reject; ``id_alias`` names the ID known afterwards and ``incoming_alias`` the
+    one the fragment says (A, B, ... in the order of appearance within the response); sizes are UTF-8 bytes
+    that the fragment added.
+    """
 
     event: int
     fragment: int
@@ -84,8 +87,10 @@ class FragmentRow:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one response: ``accepted``, ``rejected`` with the first fault's category, or
-    ``no_calls``. ``executable`` is true only where it was accepted under a rule set that breaks no invariant.
+    """The outcome of one response, with its faults or calls.
+
+    ``outcome`` is ``accepted``, ``rejected`` with the first fault's category, or ``no_calls``; ``executable``
+    is true only where it was accepted under a rule set that breaks no invariant.
     """
 
     outcome: Outcome

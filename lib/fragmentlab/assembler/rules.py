@@ -50,8 +50,10 @@ class RulesError(ValueError):
 
 @dataclass(frozen=True)
 class RuleSet:
-    """A checked rule table; ``violations`` holds (invariant, identity, column) of each cell that breaks
-    one."""
+    """A checked rule table.
+
+    ``violations`` holds (invariant, identity, column) of each cell that breaks an invariant.
+    """
 
     name: str
     note: str = field(repr=False)
@@ -98,8 +100,10 @@ def _violations(rules: RuleSet) -> Iterator[tuple[str, str, str]]:
 
 
 def rules_from_json(text: str | bytes) -> RuleSet:
-    """Parse and check a rule table; raise RulesError naming the cell that is missing, impossible or
-    unknown."""
+    """Parse and check a rule table.
+
+    Raises RulesError, which names the cell that is missing, impossible or unknown.
+    """
     try:
         data = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):

@@ -94,8 +94,7 @@ class SSEDecoder(_Lines):
                 yield event
 
     def finish(self) -> tuple[list[Event], Event | None, bool]:
-        """Return the events still complete, the one that the body's end cut inside a line, and whether any
-        was cut."""
+        """Return the events still complete, one that was cut inside a line, and whether any was cut."""
         line = self._last_line()
         cut = bool(line) or self._discarding
         oversized = self._line(line) if line and not self._discarding else None
@@ -180,8 +179,7 @@ class JSONLinesDecoder(_Lines):
     """Take each line that is not empty as one event's data."""
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """Yield each event that this read completes, and an oversized one as soon as its line passes the
-        limit."""
+        """Yield each event that this read completes; an oversized one as soon as it passes the limit."""
         for line in self._split(data):
             if line:
                 yield self._event(line)

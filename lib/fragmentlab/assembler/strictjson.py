@@ -63,9 +63,12 @@ class RepeatingDict(dict[str, Any]):
 
 @dataclass
 class ParsedText:
-    """A parsed text. ``depth`` counts open arrays and objects (``{}`` is 1); ``repeats`` says that an object
-    has a key twice, ``lone_surrogate`` that a string holds half a pair, ``wide_number`` that a number has
-    more digits than asked or is outside a double's range."""
+    """A parsed text, and what strict readers would refuse in it.
+
+    ``depth`` counts open arrays and objects (``{}`` is 1); ``repeats`` says that an object has a key twice,
+    ``lone_surrogate`` that a string holds half a pair, ``wide_number`` that a number has more digits than
+    asked or is outside a double's range.
+    """
 
     value: Any = field(repr=False)
     depth: int

@@ -1,1 +1,1 @@
-"""One module a command: configure(parser) and run(args) -> exit status."""
+"""One module per command: configure(parser) and run(args) -> exit status."""

@@ -36,8 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the batch; return 1 where something was skipped for a fault, or nothing was found and no batch
-    written."""
+    """Write the batch; return 1 where a fault made it skip something, or where it found nothing."""
     from fragmentlab.corpus.batches import write_batch
     from fragmentlab.corpus.importing.streams import Summary, evidence_of, import_streams, with_first
     from fragmentlab.corpus.scrubbing.scrub import Scrubber

@@ -1,5 +1,4 @@
-"""``fragmentlab minimize``: the smallest stream that is refused for the same reason, printed as a vector
-file."""
+"""``fragmentlab minimize``: print the smallest stream refused for the same reason, as a vector file."""
 
 from __future__ import annotations
 

@@ -170,8 +170,10 @@ def _smaller_part(parts: list[EventForm], at: int, reducer: Reducer) -> EventFor
 
 
 def _with_whole_arguments(parts: Sequence[EventForm]) -> Iterator[list[EventForm]]:
-    """Yield the events with each call's arguments whole in its first fragment: simple ones first, then
-    their own."""
+    """Yield the events with each call's arguments whole in its first fragment.
+
+    Simple arguments come first, then the call's own.
+    """
     for text in ("{}", "[]", None):
         changed = copy.deepcopy(list(parts))
         functions: dict[str, list[dict[str, Any]]] = {}

@@ -1,1 +1,1 @@
-"""Runs, the ledger, comparison, the verdict and counterfactuals."""
+"""Subjects over streams: runs recorded and compared, rule sets assessed, the verification note."""

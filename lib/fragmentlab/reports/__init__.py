@@ -1,5 +1,4 @@
-"""Notebooks as reports: parameters, tables, figures and sentences for their cells; execution and rendering
-for them.
+"""Notebooks as reports: what their cells show, and how they are run and rendered.
 
 How a notebook of this repository is made
 - The file is ``notebooks/NN-what-it-asks.ipynb``. The first Markdown cell is ``# Title``, a blank line, and

@@ -55,14 +55,19 @@ class Bench:
     candidate: CandidateTables
 
     def streams_df(self) -> pd.DataFrame:
-        """One row per stream: its ``number`` on the bench, ``batch``, ``stream``, ``kind`` of source,
-        ``evidence``, ``provider`` and ``fragments``."""
+        """One row per stream.
+
+        Columns: its ``number`` on the bench, ``batch``, ``stream``, ``kind`` of source, ``evidence``,
+        ``provider`` and ``fragments``.
+        """
         return self.candidate.streams
 
     @once
     def rulings_df(self) -> pd.DataFrame:
-        """One row per stream and rule set or counterfactual (``rules``): ``outcome``, ``category``, how many
-        ``calls``, and the columns of ``streams_df``."""
+        """One row per stream and rule set or counterfactual.
+
+        Columns: ``rules``, ``outcome``, ``category``, how many ``calls``, and those of ``streams_df``.
+        """
         named = {rules.name: name for name, rules in self.tables.items()}
         rows = [
             (number, named.get(rules, rules), ruling.outcome, ruling.category, ruling.calls)
@@ -77,8 +82,10 @@ class Bench:
 
     @once
     def met_df(self) -> pd.DataFrame:
-        """One row per stream and cell of the rule table that it meets: ``identity``, ``column``, how many
-        ``times``, and the columns of ``streams_df``."""
+        """One row per stream and cell of the rule table that it meets.
+
+        Columns: ``identity``, ``column``, how many ``times``, and those of ``streams_df``.
+        """
         rows = [
             (number, *cell, times) for number, row in enumerate(self.rows) for cell, times in row.met.items()
         ]
@@ -86,8 +93,11 @@ class Bench:
         return frame.merge(self.streams_df(), on="number")
 
     def checks_df(self) -> pd.DataFrame:
-        """One row per rule set and counterfactual: invariants ``broken``, whether the search was ``closed``,
-        ``states``, ``steps_taken``, and how it ``differs`` from the default."""
+        """One row per rule set and counterfactual.
+
+        Columns: invariants ``broken``, whether the search was ``closed``, ``states``, ``steps_taken``, and
+        how it ``differs`` from the default.
+        """
         rows = [
             (name, len(own.findings), own.closed, own.states, own.steps_taken, ", ".join(own.differs))
             for name, own in self.checks.items()

@@ -154,8 +154,10 @@ class Investigation:
         return Table("In the order of checks; the first one decides the outcome", told[list(kept)])
 
     def next_steps(self) -> Lists:
-        """Likely causes and what to do next, the deciding fault first; faults that follow from it are not
-        explained again."""
+        """Likely causes and what to do next, the deciding fault first.
+
+        Faults that follow from it are not explained again.
+        """
         explained = {
             (fault.category, told.headline): told
             for fault in self.result.faults

@@ -69,8 +69,11 @@ class ProviderShapes:
 
     @once
     def streams_df(self) -> pd.DataFrame:
-        """One row per stream with a tool call: ``fragmentlab.reports.frames.streams_df`` and its ``sender``,
-        provider and server in one text."""
+        """One row per stream with a tool call.
+
+        Columns: those of ``fragmentlab.reports.frames.streams_df``, and ``sender``: provider and server in
+        one text.
+        """
         streams = self.frames.streams.query("fragments > 0")
         return streams.assign(
             sender=list(map(_sender, streams.provider, streams.server, streams.model)),

@@ -73,8 +73,7 @@ class Qualification:
         return flips.astype(closed | places | dict.fromkeys(("against_vector", "standing"), "bool"))
 
     def tallies_df(self) -> pd.DataFrame:
-        """One row per evidence, provider and category: acceptance in base and target, and the exact paired
-        test."""
+        """One row per evidence, provider and category: acceptance in both runs, and the exact paired test."""
         compared = self.judged.comparison
         groupings = ("evidence", "provider", "category")
         return pd.concat([compared.tallies(by).assign(by=by) for by in groupings], ignore_index=True)

@@ -25,8 +25,11 @@ from fragmentlab.runtime.workspace import ToolError, Workspace
 
 @dataclass(frozen=True)
 class Executed:
-    """One executed call as bounded facts. ``outcome``: ``ok``, ``recovered`` (a killed run had done it),
-    ``skipped`` (done before, not repeated) or the kind of a ToolError."""
+    """One executed call as bounded facts.
+
+    ``outcome`` is ``ok``, ``recovered`` (a killed run had done it), ``skipped`` (done before, not repeated)
+    or the kind of a ToolError.
+    """
 
     tool: str
     turn: int
@@ -42,9 +45,11 @@ class Executed:
 
 @dataclass
 class TaskResult:
-    """How a task went. ``status``: ``done`` (a report is saved and the model ended),
-    ``incomplete`` (it ended without), ``refused`` (a response or proposal was refused),
-    ``failed`` (no usable answer, or too many turns)."""
+    """How a task went.
+
+    ``status`` is ``done`` (a report is saved and the model ended), ``incomplete`` (it ended without),
+    ``refused`` (a response or proposal was refused) or ``failed`` (no usable answer, or too many turns).
+    """
 
     status: str = "failed"
     category: str | None = None

@@ -32,9 +32,12 @@ _SPARE_TURNS = 4
 
 @dataclass(frozen=True)
 class Played:
-    """One scenario, played: facts only. ``ids_kept``: every call came back under the ID that was streamed
-    for it; ``results_own``: under that ID came what this very call asked for. ``results``: digests of ID
-    and result by turn and call. ``report`` is kept for comparing bytes and is never shown."""
+    """One scenario, played: facts only.
+
+    ``ids_kept``: every call came back under the ID that was streamed for it; ``results_own``: under that ID
+    came what this very call asked for. ``results``: digests of ID and result by turn and call. ``report`` is
+    kept for comparing bytes and is never shown.
+    """
 
     scenario: Scenario
     outcome: TaskResult
@@ -55,9 +58,11 @@ class Played:
         return self.outcome.null_continuations > 0
 
     def unmet(self, rules: RuleSet) -> str | None:
-        """What differs from the scenario's expectation, or None. Under another rule set
-        than the default an identity category may be the compound one, and a null stream
-        may be refused for its null before anything else."""
+        """What differs from the scenario's expectation, or None.
+
+        Under another rule set than the default an identity category may be the compound one, and a null
+        stream may be refused for its null before anything else.
+        """
         expect, outcome = self.scenario.expect, self.outcome
         if self.scenario.kind == "negative" and outcome.executed:
             return "executed a call that must be refused"
@@ -74,8 +79,10 @@ class Played:
         return None
 
     def differences(self, other: Played) -> list[str]:
-        """In what this one differs from the one that it must repeat; empty where nothing does. A recovery
-        takes more requests and so gets other IDs; all else must be the same."""
+        """In what this one differs from the one that it must repeat; empty where nothing does.
+
+        A recovery takes more requests and so gets other IDs; all else must be the same.
+        """
         facts: dict[str, tuple[object, object]] = {
             "how it ended": (self.outcome.status, other.outcome.status),
             "report content": (self.report, other.report),
@@ -116,8 +123,7 @@ def play(
     policy: Policy | None = None,
     timeouts: Timeouts = TIMEOUTS,
 ) -> Played:
-    """Run the task against the scenario over the provider's socket, in a workspace of
-    its own under ``folder``.
+    """Run the task against the scenario over a socket, in a workspace of its own under ``folder``.
 
     ``policy`` takes the place of the default one and of the scenario's own table. Raises InputError for
     rules that may not serve execution and for a scenario that cannot be streamed.
@@ -163,8 +169,10 @@ def _facts(scenario: Scenario, session: Session, outcome: TaskResult, workspace:
 
 
 def _is_own(call: WireCall, result: str, sources: Mapping[str, str]) -> bool:
-    """Whether a tool result is what this call asked for, seen from the server that streamed the call. An
-    error names nothing that could be compared."""
+    """Whether a tool result is what this call asked for, seen from the server that streamed the call.
+
+    An error names nothing that could be compared.
+    """
     asked, given = json.loads(call.arguments), json.loads(result)
     if "error" in given:
         return True

@@ -1,5 +1,7 @@
-"""The task that control and target share: read some pages, save one report, finish. All
-of it follows from the seed."""
+"""The task that control and target share: read some pages, save one report, finish.
+
+All of it follows from the seed.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,7 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class Task:
-    """Sizes of the task: pages to read, KiB of report, reads asked for in one response,
-    and the seed of every text."""
+    """Sizes of the task: pages, KiB of report, reads asked for in one response; and every text's seed."""
 
     pages: int = 3
     kilobytes: int = 8

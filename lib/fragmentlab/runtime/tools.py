@@ -65,8 +65,7 @@ class Request:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over tool and arguments, whatever their spelling as JSON: what makes
-        two effects the same."""
+        """What makes two effects the same: SHA-256 over tool and arguments, however spelt as JSON."""
         return digest_of([self.tool, self.arguments])
 
 
@@ -99,8 +98,7 @@ def report_bytes(request: Request) -> bytes:
 
 
 def effect_result(request: Request) -> dict[str, Any]:
-    """The result of a ``save_report`` call: it follows from the call alone, so that a
-    resumed run can give it again."""
+    """The result of a ``save_report`` call, from the call alone: a resumed run can give it again."""
     content = report_bytes(request)
     return {
         "saved": request.arguments["target"],

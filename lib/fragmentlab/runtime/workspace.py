@@ -39,8 +39,7 @@ class ToolError(Exception):
 
 
 def is_plain_name(name: object) -> bool:
-    """Whether it names a file directly inside a folder: one visible component, no
-    separator, control or format mark."""
+    """Whether it names a file directly in a folder: no separator, control or format mark."""
     return (
         isinstance(name, str)
         and 0 < len(name) <= MAX_NAME_BYTES
@@ -90,8 +89,7 @@ class Workspace:
             raise ToolError("not_text") from None
 
     def save_report(self, name: str, content: bytes) -> None:
-        """Publish a report whole or not at all; ToolError("exists") where the name is
-        taken, never an overwrite."""
+        """Publish a report whole or not at all; ToolError("exists") where the name is taken."""
         if not is_plain_name(name):
             raise ToolError("bad_name")
         beside = f"{_PART}{secrets.token_hex(8)}"
@@ -108,8 +106,7 @@ class Workspace:
             os.fsync(folder)
 
     def holds_report(self, name: str, content: bytes) -> bool:
-        """Whether exactly this report is already published: how a resumed run knows
-        that an effect happened."""
+        """Whether exactly this report is published: how a resumed run knows that an effect happened."""
         try:
             return self._read(REPORTS, name, len(content) + 1) == content
         except ToolError:

@@ -75,8 +75,10 @@ class Child:
         os.set_blocking(self._stdin.fileno(), False)
 
     def answer(self, data: bytes, *, last: bool) -> bytes:
-        """Send ``data`` and return the answer: all of the output up to the exit where it is the ``last``
-        input, otherwise one line. Raises Ended."""
+        """Send ``data`` and return the answer; raise Ended where there is none.
+
+        It is one line, or all of the output up to the exit where this is the ``last`` input.
+        """
         unsent, output = memoryview(data), bytearray()
         started = time.monotonic()
         deadline, next_look = started + self._bounds.seconds, started + _LOOK_SECONDS

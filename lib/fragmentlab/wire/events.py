@@ -72,8 +72,11 @@ def has_comments(body: bytes) -> bool:
 
 
 class Line(NamedTuple):
-    """One line of a body: the field with its colon and blank as written, its value, the line's end, and the
-    field's name, which is ``data`` for every line of JSON Lines and empty for a comment and a blank line."""
+    """One line of a body, in pieces as written.
+
+    They are the field with its colon and blank, its value and the line's end; beside them stands the field's
+    name, which is ``data`` for every line of JSON Lines and empty for a comment and a blank line.
+    """
 
     head: bytes
     value: bytes

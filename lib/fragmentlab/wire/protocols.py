@@ -42,8 +42,7 @@ def protocol_of(body: bytes) -> str | None:
 
 
 def protocol_of_value(value: Any) -> str | None:
-    """Name the protocol of one event's object; None where it could be of any (an error, a usage report, a
-    ping)."""
+    """Name the protocol of one event's object; None where it could be any (an error, usage, a ping)."""
     if not isinstance(value, dict):
         return None
     if is_chunk(value) or is_whole_answer(value):
@@ -86,8 +85,7 @@ def is_whole_answer(value: dict[str, Any]) -> bool:
 
 
 def is_trace(keys: Iterable[str]) -> bool:
-    """Whether the keys are those of a trace export (OpenTelemetry GenAI, OpenInference), which holds
-    messages only."""
+    """Whether the keys are those of a trace export (OpenTelemetry, OpenInference): it holds messages only."""
     return any(isinstance(key, str) and _ASSEMBLED_KEYS.fullmatch(key) for key in keys)
 
 

@@ -1,1 +1,1 @@
-"""Any recording to streams: sources, unpacking, documents, the finder, streams."""
+"""Any recording to streams: sources to documents, through containers to bodies, to streams."""

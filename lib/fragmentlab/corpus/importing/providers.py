@@ -36,8 +36,7 @@ _HEAD = 1 << 16
 
 
 def provider_of(host: str | None, body: bytes) -> str | None:
-    """Name who answered by public name, or by the host itself where that is not known; None where nothing
-    says."""
+    """Return the public name of who answered, or the host where none is known; None where nothing says."""
     if host is not None:
         name = host.partition(":")[0].lower()
         for suffix, provider in _HOSTS:

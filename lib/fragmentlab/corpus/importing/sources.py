@@ -1,5 +1,4 @@
-"""Files, folders and globs to the files to read; none by a link that leaves its folder, none unpacked past
-a limit."""
+"""Files, folders and globs to the files to read; none by a link that leaves its folder."""
 
 from __future__ import annotations
 

@@ -54,8 +54,7 @@ class Imported:
 
 @dataclass
 class Summary:
-    """What an import found. ``faults`` are (where, why) of what was skipped for a fault; the rest are
-    counts."""
+    """What an import found: counts, and ``faults`` as (where, why) of each thing that was skipped for one."""
 
     files: int = 0
     streams: int = 0
@@ -80,8 +79,7 @@ class Summary:
         return imported
 
     def lines(self) -> Iterator[str]:
-        """Yield the summary as lines for a terminal; file names are the person's own, nothing is quoted
-        from inside."""
+        """Yield the summary as lines for a terminal: they name the person's files and quote nothing."""
         found = f"{self.streams} streams found, {self.tool_streams} of them with tool calls"
         yield f"{self.files} files read, {found}, {self.null_continuations} null continuations"
         for what, count in sorted(self.left_out.items()):
@@ -117,8 +115,10 @@ def import_streams(
 
 
 def evidence_of(sources: Sequence[str]) -> str:
-    """Return the evidence of an import: that of the batches where only such of one kind are named, else
-    ``captured``."""
+    """Return the evidence of an import.
+
+    It is that of the batches where only batches of one kind of evidence are named, else ``captured``.
+    """
     kinds = {
         open_batch(source.path).evidence if source.is_batch else "captured" for source in expand(sources)
     }

@@ -30,8 +30,10 @@ _CUT_NUMBER = re.compile(r"-|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]
 
 
 class Token(NamedTuple):
-    """A piece of the text: ``kind`` is blank, string, mark, number, word or other; a string with a colon
-    after it is a key."""
+    """A piece of the text; a string with a colon after it is a key.
+
+    ``kind`` is blank, string, mark, number, word or other.
+    """
 
     kind: str
     text: str

@@ -21,8 +21,10 @@ _LARGEST_SIZE = 100_000
 
 
 def scrub_schema(schema: Any, words: Aliases) -> Any:
-    """Return the schema with only what decides structure. Patterns and formats are dropped: filler would
-    break them."""
+    """Return the schema with only what decides structure.
+
+    Patterns and formats are dropped: filler would break them.
+    """
     if not isinstance(schema, dict):
         return schema if isinstance(schema, bool) else True
     kept: dict[str, Any] = {}

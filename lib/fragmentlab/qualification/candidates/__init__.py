@@ -1,1 +1,1 @@
-"""Rule sets judged over streams and by model checking."""
+"""Rule sets assessed over streams and by model checking."""

@@ -43,8 +43,11 @@ class CellChange:
 
 @dataclass(frozen=True)
 class Departure:
-    """A stream that fares otherwise: ``recovered`` (refused before), ``lost`` (refused now), refused under
-    another category, or accepted with other calls."""
+    """A stream that fares otherwise under the candidate.
+
+    It is ``recovered`` (refused before), ``lost`` (refused now), refused under another category, or accepted
+    with other calls.
+    """
 
     row: BenchRow
     before: Ruling

@@ -89,8 +89,11 @@ def checkable_counterfactual(name: str) -> Checkable:
 
 @dataclass(frozen=True)
 class Finding:
-    """The shortest sequence found that breaks an invariant. ``earlier`` is the response before it, empty
-    where none is needed; ``accepted`` says that the response is accepted, not just that a step breaks it."""
+    """The shortest sequence found that breaks an invariant.
+
+    ``earlier`` is the response before it, empty where none is needed; ``accepted`` says that the response is
+    accepted, not just that a step breaks it.
+    """
 
     invariant: str
     earlier: Steps

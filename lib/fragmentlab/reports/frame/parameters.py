@@ -1,9 +1,9 @@
-"""Parameters of a notebook: declared in its ``parameters`` cell, checked before a kernel starts and again
-inside it.
+"""Parameters of a notebook: declared in its ``parameters`` cell, and checked against it.
 
-A declaration is ``name: type = default  # help``, with ``str``, ``int``, ``float`` or ``bool``. A help text
-that begins with ``[shown]`` marks a string that a report may print; any other string is printed only when it
-is the default, a name that this repository ships, or a stream id, because it may be a path or a tool's name.
+They are checked before a kernel starts and again inside it. A declaration is
+``name: type = default  # help``, with ``str``, ``int``, ``float`` or ``bool``. A help text that begins with
+``[shown]`` marks a string that a report may print; any other string is printed only when it is the default,
+a name that this repository ships, or a stream id, because it may be a path or a tool's name.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def committed_form(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """The notebook as git holds it: no counts and outputs but the checked ones, the same metadata
-    everywhere."""
+    """The notebook as git holds it: only checked outputs, no counts, the same metadata everywhere."""
     cells: list[dict[str, Any]] = []
     for cell in notebook["cells"]:
         tags = cell["metadata"].get("tags", [])

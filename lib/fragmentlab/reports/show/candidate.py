@@ -42,8 +42,11 @@ class CandidateTables:
         )
 
     def departures_df(self) -> pd.DataFrame:
-        """One row per stream that fares otherwise: ``direction``, category ``before`` and ``after`` (missing
-        where accepted), and the columns of ``Bench.streams_df``."""
+        """One row per stream that fares otherwise.
+
+        Columns: ``direction``, category ``before`` and ``after`` (missing where accepted), and those of
+        ``Bench.streams_df``.
+        """
         numbers = {id(row): number for number, row in enumerate(self.assessment.rows)}
         rows = [
             (numbers[id(each.row)], each.direction, each.before.category, each.after.category)

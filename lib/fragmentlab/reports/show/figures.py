@@ -1,5 +1,7 @@
-"""Figures for notebooks: drawn for light and dark pages, with alt text and a caption that their maker
-builds from data."""
+"""Figures for notebooks, drawn for light and dark pages.
+
+Who makes one gives its alt text and caption, both built from data.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,11 @@ _LONG_NUMBER = re.compile(rb"(?<![\w#.])-?\d+\.\d{3,}(?!\w)")
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one page style. ``keep``, ``change`` and ``refuse`` are told apart by the colour-blind
-    too, but a figure always carries a second cue (marker, hatch, label)."""
+    """Colours of one page style.
+
+    ``keep``, ``change`` and ``refuse`` are told apart by the colour-blind too, but a figure always carries a
+    second cue (marker, hatch, label).
+    """
 
     ink: str
     soft: str
