@@ -25,6 +25,7 @@ import zstandard
 
 from fragmentlab.corpus.importing.budget import Budget, Exhausted
 from fragmentlab.corpus.importing.streams import Summary, import_streams
+from fragmentlab.corpus.importing.values import check_size
 from fragmentlab.files import WORKING
 from tests.corpus.importing.bodies import BODY, CHUNKS, REQUEST, TEXT_BODY, URL
 
@@ -227,6 +228,41 @@ def test_a_source_says_which_budget_it_passed():
         budget.take(b"x" * (64 << 20))
     with pytest.raises(Exhausted, match="values"):
         budget.visit(1 << 40)
+
+
+SMALL_AND_MANY = {
+    "broken events in a list": ("a.json", b"[" + b",".join([b'"data: {"'] * 200_000) + b"]", "values", 0),
+    "broken events": ("a.sse", b"data: {x\n\n" * 200_000, "shorter events", 0),
+    "bodies of one request": (
+        "a.json",
+        json.dumps(
+            {"request": REQUEST, "response": {f"b{at}": (SMALL % at).decode() for at in range(5000)}}
+        ).encode(),
+        "shorter events",
+        3750,
+    ),
+    "empty texts": ("a.json", b"[" + b",".join([b'""'] * 900_000) + b"]", "values", 0),
+    "lists of numbers": ("a.json", b"[" + b",".join([b"[1]"] * 330_000) + b"]", "values", 0),
+}
+"""Files of a few megabytes, what is said to be too many in each, and how many streams may come before."""
+
+
+@pytest.mark.parametrize("kind", SMALL_AND_MANY)
+def test_many_small_things_pass_the_budget(tmp_path, kind):
+    """The work of a file is bounded by its size: the budget ends it and says of what there were too many."""
+    name, data, why, streams = SMALL_AND_MANY[kind]
+    (tmp_path / name).write_bytes(data)
+    summary = Summary()
+    assert sum(1 for _ in import_streams([str(tmp_path / name)], summary)) <= streams
+    assert [(why in said, "split it" in said) for _, said in summary.faults] == [(True, True)]
+
+
+def test_no_recording_passes_the_budget_of_events():
+    """Events of the size that servers send, and lists of octets, are taken in any number."""
+    budget = Budget(1)
+    for _ in range(100):
+        budget.judge((b"data: " + b"x" * 100 + b"\n\n") * 20_000)
+    check_size(json.dumps([100] * 400_000), Budget(1 << 20))
 
 
 def test_pipes_sockets_and_files_that_vanish_are_named(tmp_path, command, monkeypatch):

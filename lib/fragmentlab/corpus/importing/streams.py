@@ -142,6 +142,8 @@ def _streams(source: Source, summary: Summary, whole_files: bool) -> Iterator[Im
         for item in open_all(document, KINDS, budget):
             made = _imported(item, source.path, whole_files) if isinstance(item, Body) else item
             if isinstance(made, Imported):
+                if not whole_files:
+                    budget.judge(made.stream.body)
                 found += 1
                 yield made
             elif made is not None:
@@ -161,7 +163,8 @@ def _documents(path: Path) -> Iterator[tuple[Document, Budget]]:
     if head_of(path).lstrip()[:1] == b"{":
         for number, line in enumerate(lines_of(path), 1):
             if line.strip():
-                yield Document(line, ".jsonl", f"line[{number}]"), Budget()
+                budget = Budget(len(line))
+                yield Document(budget.take(line), ".jsonl", f"line[{number}]"), budget
         return
     content = content_of(path)
     budget = Budget(len(content))

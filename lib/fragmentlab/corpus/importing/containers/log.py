@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fragmentlab.corpus.importing.budget import Budget
+from fragmentlab.corpus.importing.budget import BROKEN_LINE, Budget
 from fragmentlab.corpus.importing.documents import Body, Document
 from fragmentlab.corpus.importing.lines import (
     FIELD,
@@ -89,7 +89,9 @@ def _events(
         line = line[mark:]
         if json_end(line, data_start(line, 0)) == len(line.rstrip()):
             found.append(line)
-        elif "\\n" in line and (events := escaped_events(line)) is not None:
+            continue
+        budget.visit(BROKEN_LINE)
+        if "\\n" in line and (events := escaped_events(line)) is not None:
             found += events.split("\n")[:-1]
             notes[ESCAPED] = None
         elif (spread := _spread(line, lines, number, pattern, budget)) is not None:
