@@ -235,8 +235,7 @@ class ControlTarget:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             told.append(f"{how}: {', '.join(names[:_NAMED])}{more}")
         different = self.pairs[~self.pairs.is_same]
-        if len(different):
-            ended = ", ".join(sorted(different.target_ended.unique()))
+        if ended := ", ".join(sorted(different.target_ended.unique())):
             unlike = f"{len(different)} of {len(self.pairs)} recorded targets, unlike their controls"
             told.append(f"{unlike}: {ended}")
         if self.live is not None and self.live.problem:

@@ -165,11 +165,10 @@ class Bench:
     def refused_valid(self) -> Table:
         """The first drift: valid streams that a table refuses although the default accepts them."""
         lost = self.rulings_df().query("refused and not refused_by_default")
-        rows = [
-            [name, *_by_evidence(own), _count(len(own)), _smallest(own)]
-            for name, _ in self._compared
-            for own in [lost.query("rules == @name")]
-        ]
+        rows = []
+        for name, _ in self._compared:
+            own = lost.query("rules == @name")
+            rows.append([name, *_by_evidence(own), _count(len(own)), _smallest(own)])
         columns = ["rule set", *REPLAYED, "valid streams refused", "for example"]
         return Table("Drift one: refusing what is valid", pd.DataFrame(rows, columns=columns))
 
@@ -184,12 +183,11 @@ class Bench:
             example = _smallest(own if given.empty else given)
             rows.append([name, entry.does, *_by_evidence(own), _count(own.calls.sum()), example])
         columns = ["counterfactual", "it", *REPLAYED, "identities let through", "for example"]
+        told = pd.DataFrame(rows, columns=columns)
         note = (
             "Counts by evidence are streams; an identity is a call's. None of these may ever serve execution."
         )
-        return Table(
-            "Drift two: accepting what must be refused", pd.DataFrame(rows, columns=columns), note=note
-        )
+        return Table("Drift two: accepting what must be refused", told, note=note)
 
     def model(self) -> Table:
         """What the search over all sequences says of each rule set and counterfactual."""
@@ -208,13 +206,9 @@ class Bench:
 
     def counterexamples(self) -> Table:
         """The shortest counterexample of each invariant that something breaks."""
+        accepted = {True: Badge("accepted", "bad"), False: Badge("not accepted", "plain")}
         rows = [
-            [
-                name,
-                CHECKED_INVARIANTS[found.invariant],
-                _sequence(found),
-                Badge("accepted", "bad") if found.accepted else Badge("not accepted", "plain"),
-            ]
+            [name, CHECKED_INVARIANTS[found.invariant], _sequence(found), accepted[found.accepted]]
             for name, check in self.checks.items()
             for found in check.findings
         ]
@@ -246,7 +240,7 @@ class Bench:
         times = nulls.groupby("evidence", observed=True).times.sum().reindex(kinds.index, fill_value=0)
         met = ", ".join(f"{count:,} in {kind} evidence" for kind, count in times.items())
         check = self.checks[DEFAULT_RULES]
-        unsafe = (self.checks_df().broken > 0).sum()
+        unsafe = sum(not each.safe for each in self.checks.values())
         searched = (
             f"{DEFAULT_RULES} breaks no invariant in any of the {check.sequences:,} sequences of one to "
             f"{MAX_FRAGMENTS} fragments, alone or after another response ({check.steps_taken:,} steps taken)."
@@ -260,7 +254,7 @@ class Bench:
 
     def _not_shown(self) -> list[str]:
         missing = [kind for kind in REPLAYED if kind not in set(self.met_df().evidence)]
-        unmet = len(CELLS) - len(self.met_df()[["identity", "column"]].drop_duplicates())
+        unmet = len(CELLS) - len(self.met_df().groupby(["identity", "column"]))
         return [
             *(f"Anything about {kind} evidence: no stream here is of that kind." for kind in missing),
             *([f"How often {unmet} cells occur: no stream meets them."] if unmet else []),

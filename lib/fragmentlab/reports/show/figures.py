@@ -105,6 +105,7 @@ def heat_map(axes: Axes, theme: Theme, counts: pd.DataFrame, strength: pd.DataFr
     axes.spines[["left", "bottom"]].set_visible(False)
 
 
+@dataclass(frozen=True)
 class Figure:
     """A figure as one HTML element that carries its own alt text and caption.
 
@@ -112,15 +113,10 @@ class Figure:
     of a page is 9). Text that is not our own must have passed ``display.for_figure``.
     """
 
-    def __init__(
-        self,
-        draw: Callable[[Axes, Theme], None],
-        *,
-        alt: str,
-        caption: str,
-        size: tuple[float, float] = (9.0, 3.0),
-    ) -> None:
-        self.draw, self.alt, self.caption, self.size = draw, alt, caption, size
+    draw: Callable[[Axes, Theme], None]
+    alt: str
+    caption: str
+    size: tuple[float, float] = (9.0, 3.0)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {
@@ -169,15 +165,10 @@ def _style(theme: Theme) -> dict[Any, Any]:
         "font.size": 9.5,
         "svg.fonttype": "none",
         "svg.hashsalt": "fragmentlab",
-        "figure.facecolor": "none",
-        "axes.facecolor": "none",
-        "savefig.facecolor": "none",
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
         "axes.edgecolor": theme.line,
-        "axes.labelcolor": theme.soft,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "xtick.color": theme.soft,
-        "ytick.color": theme.soft,
+        **dict.fromkeys(("axes.labelcolor", "xtick.color", "ytick.color"), theme.soft),
+        **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
         "text.color": theme.ink,
         "hatch.linewidth": 0.6,
         "hatch.color": theme.sheet,

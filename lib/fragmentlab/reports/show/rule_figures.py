@@ -39,10 +39,8 @@ Point = tuple[float, float]
 
 def cells_df(rules: RuleSet) -> pd.DataFrame:
     """Return one row per cell that a fragment can reach: ``identity``, ``column`` and ``action``."""
-    frame = pd.DataFrame(
-        [(identity, column, rules.action(identity, column)) for identity, column in CELLS],
-        columns=["identity", "column", "action"],
-    )
+    cells = [(*cell, rules.action(*cell)) for cell in CELLS]
+    frame = pd.DataFrame(cells, columns=["identity", "column", "action"])
     return frame.astype({"identity": pd.CategoricalDtype(IDENTITIES), "column": pd.CategoricalDtype(COLUMNS)})
 
 
@@ -83,10 +81,7 @@ def flow_figure(rules: RuleSet, shown_name: str) -> Figure:
 
 def met_figure(met: Mapping[str, pd.DataFrame]) -> Figure:
     """Fragments counted by identity (rows) and what they say (columns), a panel for each kind of evidence."""
-    told = [
-        f"{evidence}: {(counts > 0).sum().sum()} of {len(CELLS)} cells met"
-        for evidence, counts in met.items()
-    ]
+    told = [f"{kind}: {(own > 0).sum().sum()} of {len(CELLS)} cells met" for kind, own in met.items()]
     return Figure(
         lambda axes, theme: _draw_met(axes, theme, met),
         alt="Fragments by known identity and by what they say of the ID. " + "; ".join(told) + ".",
