@@ -97,6 +97,8 @@ def heat_map(axes: Axes, theme: Theme, counts: pd.DataFrame, strength: pd.DataFr
 
     for (row, column), text in np.ndenumerate(counts.to_numpy()):
         alpha = strength.iat[row, column]
+        if not alpha and not text:
+            continue
         corner = (column - 0.48, top + row - 0.46)
         axes.add_patch(Rectangle(corner, 0.96, 0.92, color=theme.keep, alpha=alpha, lw=0))
         colour = theme.sheet if alpha > 0.5 else theme.ink if alpha else theme.soft
@@ -110,7 +112,7 @@ class Figure:
     """A figure as one HTML element that carries its own alt text and caption.
 
     ``draw(axes, theme)`` draws it, once for light and once for dark pages; ``size`` is in inches (the width
-    of a page is 9). Text that is not our own must have passed ``display.for_figure``.
+    of a page is 9). Text that is not our own must have passed ``disclosure.for_figure``.
     """
 
     draw: Callable[[Axes, Theme], None]
