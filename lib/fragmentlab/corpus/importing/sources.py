@@ -5,8 +5,10 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from fragmentlab.corpus.importing.budget import Unreadable
 from fragmentlab.files import open_file, reason
@@ -103,21 +105,15 @@ def _checked(path: Path, named: bool) -> Source:
 
 def head_of(path: Path) -> bytes:
     """Return the first bytes of a file that is too large to be read at once, none of any other."""
-    try:
-        with open_file(path) as file:
-            is_large = os.fstat(file.fileno()).st_size > MAX_FILE_BYTES
-            return file.read(_HEAD) if is_large else b""
-    except OSError as error:
-        raise Unreadable(f"cannot be read: {reason(error)}") from None
+    with _opened(path) as file:
+        is_large = os.fstat(file.fileno()).st_size > MAX_FILE_BYTES
+        return file.read(_HEAD) if is_large else b""
 
 
 def content_of(path: Path) -> bytes:
     """Return the whole file; raise Unreadable where it is too large or cannot be read."""
-    try:
-        with open_file(path) as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise Unreadable(f"cannot be read: {reason(error)}") from None
+    with _opened(path) as file:
+        data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise Unreadable(f"is larger than {MAX_FILE_BYTES >> 20} MiB and not JSON Lines; split it")
     return data
@@ -125,11 +121,17 @@ def content_of(path: Path) -> bytes:
 
 def lines_of(path: Path) -> Iterator[bytes]:
     """Yield the lines of a plain file one at a time; raise Unreadable where one is too long."""
+    with _opened(path) as file:
+        while line := file.readline(MAX_FILE_BYTES + 1):
+            if len(line) > MAX_FILE_BYTES:
+                raise Unreadable(f"has a line of more than {MAX_FILE_BYTES >> 20} MiB")
+            yield line
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with open_file(path) as file:
-            while line := file.readline(MAX_FILE_BYTES + 1):
-                if len(line) > MAX_FILE_BYTES:
-                    raise Unreadable(f"has a line of more than {MAX_FILE_BYTES >> 20} MiB")
-                yield line
+            yield file
     except OSError as error:
         raise Unreadable(f"cannot be read: {reason(error)}") from None
