@@ -100,3 +100,30 @@ def test_reads_in_hexadecimal_that_begin_with_digits_are_no_rows(tmp_path):
     reads = [data[:2], *(data[at : at + 40] for at in range(2, len(data), 40))]
     content = json.dumps([[read.hex() for read in reads]]).encode()
     assert imported(tmp_path, "a.json", content) == [told(Stream("s", data))]
+
+
+def of_response(number: int) -> list[str]:
+    return [json.dumps(chunk | {"id": f"response-{number}"}) for chunk in CHUNKS]
+
+
+@pytest.mark.parametrize("second", [0, 1])
+def test_responses_at_once_that_nothing_tells_apart_are_refused(tmp_path, second):
+    """Two services wrote to one log: their responses are told apart by id, or not judged as one."""
+    texts = [text for pair in zip(of_response(0), of_response(second), strict=True) for text in pair]
+    path = tmp_path / "a.log"
+    path.write_text("".join(f"service-{number % 2} | data: {text}\n" for number, text in enumerate(texts)))
+    summary = Summary()
+    found = [told(item.stream) for item in import_streams([str(path)], summary)]
+    wanted = told(Stream("s", body(TEXTS)))
+    assert found == ([wanted, wanted] if second else [])
+    assert second or "tell them apart" in summary.faults[0][1]
+
+
+def test_an_end_marker_belongs_to_the_response_that_says_no_more(tmp_path):
+    """What another response reports after its finish is not taken for data after its end marker."""
+    usage = json.dumps({"id": "response-1", "choices": [], "usage": {"total_tokens": 1}})
+    first, second = of_response(0), of_response(1)
+    texts = [*first[:3], *second, first[3], "[DONE]", usage, "[DONE]"]
+    content = "".join(f"INFO: data: {text}\n" for text in texts)
+    found = imported(tmp_path, "a.log", content.encode())
+    assert found == [told(Stream("s", body(TEXTS)))] * 2

@@ -23,6 +23,8 @@ REASONS = {
     "assembled": "holds only assembled messages, which cannot show how fragments came; record the wire",
     "bare fragments": "holds fragments without the chunks around them, so that no end is known; "
     "record whole chunks",
+    "mixed": "holds events of responses that ran at once, or that were logged twice, with nothing to tell "
+    "them apart; log an id with each, or record them one by one",
     "body not kept": "holds an event stream of which the recorder kept no body; record it with bodies",
     "not Base64": "holds a body that is said to be Base64 and is not",
     "only comments": "holds an event stream of comments only",

@@ -12,9 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
-from fragmentlab.corpus.importing.documents import Body, Document
+from fragmentlab.corpus.importing.documents import Body, Document, Refusal
 from fragmentlab.corpus.importing.values import END_MARKER, as_body, json_text
 from fragmentlab.wire.events import event
 from fragmentlab.wire.fragments import choices_of, fragments_of
@@ -22,6 +23,7 @@ from fragmentlab.wire.fragments import choices_of, fragments_of
 BLANK_LINES_LOST = "blank lines between events were lost, put back"
 SPLIT = "responses of one log told apart"
 REVERSED = "events stood in reverse order"
+_MAX_AT_ONCE = 64
 _BLOCK = re.compile(r"(?:[^\r\n]++(?:\r\n|\n|\r|\Z))*+(?:\r\n|\n|\r)*+")
 
 
@@ -85,11 +87,18 @@ class _Response:
     units: list[Unit] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
     roles: int = 0
+    finishes: int = 0
     is_finished: bool = False
     is_done: bool = False
+    overlaps: bool = False
+    """Whether it began again before it had finished."""
+    until: int = 0
+    """The number of the last event with one of its ids."""
 
     def take(self, unit: Unit) -> None:
         self.units.append(unit)
+        self.overlaps |= unit.starts and self.roles > 0 and not self.is_finished
+        self.finishes += unit.finishes
         self.roles += unit.starts
         self.is_finished |= unit.finishes
         self.is_done |= unit.is_done
@@ -100,9 +109,17 @@ class _Response:
     def has_ended(self) -> bool:
         return self.is_finished or self.is_done
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it began and finished more than once, all within each other: it is more than one."""
+        if not self.overlaps or self.roles != self.finishes:
+            return False
+        indices = {str(choice.get("index")) for unit in self.units for choice in choices_of(unit.chunk)}
+        return indices <= {"0", "None"}
 
-def responses(units: Sequence[Unit]) -> list[list[Unit]]:
-    """Return the events of each response, in the order in which the responses began."""
+
+def responses(units: Sequence[Unit]) -> list[_Response]:
+    """Return the responses, each with its events, in the order in which they began."""
     runs = Counter(unit.run for unit in units)
     ids = Counter(unit.id for unit in units if unit.id is not None)
     if len(ids) * 2 > ids.total():
@@ -111,14 +128,23 @@ def responses(units: Sequence[Unit]) -> list[list[Unit]]:
             unit.id = None
     opened: list[_Response] = []
     by_id: dict[str, _Response] = {}
+    undone: dict[int, _Response] = {}
     before: Unit | None = None
-    for unit in units:
-        current = _home(unit, before, runs, opened, by_id)
+    last = {unit.id: number for number, unit in enumerate(units)}
+    for number, unit in enumerate(units):
+        # The end marker belongs to a response that has finished and says no more, the one silent for longest.
+        ended = islice(undone.values() if unit.is_done else (), _MAX_AT_ONCE)
+        current = next((known for known in ended if known.until < number), None)
+        current = current or _home(unit, before, runs, opened, by_id)
         current.take(unit)
+        current.until = max(current.until, number if unit.id is None else last[unit.id])
+        undone.pop(id(current), None)
+        if current.is_finished and not current.is_done:
+            undone[id(current)] = current
         if unit.id is not None:
             by_id[unit.id] = current
         before = unit
-    return [response.units for response in opened]
+    return opened
 
 
 def _home(
@@ -131,9 +157,7 @@ def _home(
     """Return the response that an event belongs to, a new one where it begins one."""
     if before is not None and opened:
         if unit.is_done:
-            return next(
-                (known for known in reversed(opened) if known.is_finished and not known.is_done), opened[-1]
-            )
+            return opened[-1]
         known = by_id.get(unit.id or "", opened[-1])
         parted = before.run != unit.run and max(runs[before.run], runs[unit.run]) > 1
         if not _begins(unit, known, is_new=unit.id is not None and unit.id not in by_id, parted=parted):
@@ -158,8 +182,8 @@ def _begins(unit: Unit, known: _Response, is_new: bool, parted: bool) -> bool:
 
 def bodies(
     document: Document, units: Sequence[Unit], *notes: str, fidelity: str = "chunks"
-) -> Iterable[Body]:
-    """Yield the body of each response in the events of a document."""
+) -> Iterable[Body | Refusal]:
+    """Yield the body of each response in the events of a document; refuse what cannot be told apart."""
     if _is_reversed(units):
         units, notes = units[::-1], (*notes, REVERSED)
     found = responses(units)
@@ -171,7 +195,10 @@ def bodies(
         found = responses(units)
     for number, response in enumerate(found):
         place = f"{document.place}({number + 1})" if len(found) > 1 else document.place
-        yield replace(document.body(written(response), *notes, fidelity=fidelity), place=place)
+        if response.is_mixed:
+            yield Refusal("mixed")
+        else:
+            yield replace(document.body(written(response.units), *notes, fidelity=fidelity), place=place)
 
 
 def _is_reversed(units: Sequence[Unit]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fragmentlab.corpus.importing.budget import BROKEN_LINE, Budget
-from fragmentlab.corpus.importing.documents import Body, Document
+from fragmentlab.corpus.importing.documents import Body, Document, Refusal
 from fragmentlab.corpus.importing.lines import (
     FIELD,
     data_mark,
@@ -43,7 +43,7 @@ def recognise(document: Document) -> bool:
     )
 
 
-def read(document: Document, budget: Budget) -> Iterator[Body]:
+def read(document: Document, budget: Budget) -> Iterator[Body | Refusal]:
     lines = plain_lines(document.text)
     budget.visit(len(lines))
     marks = [data_mark(line) for line in lines]
@@ -65,7 +65,7 @@ def read(document: Document, budget: Budget) -> Iterator[Body]:
 
 def _events(
     document: Document, lines: list[str], marks: list[int | None], budget: Budget, *noted: str
-) -> Iterator[Body]:
+) -> Iterator[Body | Refusal]:
     """Read lines of which events begin at the marks: cut what stands before, drop what is no event."""
     prefixes = [line[:mark] for line, mark in zip(lines, marks, strict=True) if mark is not None]
     bare = prefixes.count("")
@@ -156,7 +156,7 @@ def _open_brackets(text: str) -> int:
     return text.count("{") + text.count("[") - text.count("}") - text.count("]")
 
 
-def _chunks(document: Document, lines: list[str], budget: Budget) -> Iterable[Body]:
+def _chunks(document: Document, lines: list[str], budget: Budget) -> Iterable[Body | Refusal]:
     """Read the chunk objects and end markers of lines, and other objects where a chunk could stand."""
     found = list(_objects(lines, budget))
     pattern = prefix_pattern([prefix for prefix, _, value in found if could_be_chunk(value)])
