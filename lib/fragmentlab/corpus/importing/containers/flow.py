@@ -27,41 +27,26 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
         flow, at = _value(data, at, budget, 0)
         answer = flow.get("response") if isinstance(flow, dict) else None
         if isinstance(answer, dict) and isinstance(answer.get("content"), bytes):
-            request = flow.get("request")
+            request, headers = flow.get("request"), answer.get("headers")
             asked = _asked(request) if isinstance(request, dict) else {}
-            headers = answer.get("headers")
-            exchange = Exchange(
-                {
-                    "request": asked,
-                    "response": {
-                        "headers": [_text(item) for pair in headers for item in pair]
-                        if isinstance(headers, list)
-                        else []
-                    },
-                    "error": _text(flow.get("error") or ""),
-                }
-            )
+            pairs = headers if isinstance(headers, list) else []
+            answered = {"headers": [_text(item) for pair in pairs for item in pair]}
+            error = _text(flow.get("error") or "")
+            exchange = Exchange({"request": asked, "response": answered, "error": error})
             yield document.inner(answer["content"], f"[{number}].response", exchange=exchange)
         number += 1
 
 
 def _asked(request: dict[str, Any]) -> dict[str, Any]:
-    host = _text(request.get("authority") or b"") or _text(request.get("host") or b"")
-    return {
-        "host": host,
-        "path": _text(request.get("path") or b""),
-        "body": _text(request.get("content") or b""),
-    }
+    host = request.get("authority") or request.get("host")
+    told = {"host": host, "path": request.get("path"), "body": request.get("content")}
+    return {name: _text(value or b"") for name, value in told.items()}
 
 
 def _text(value: Any) -> str:
-    return (
-        value.decode("utf-8", "replace")
-        if isinstance(value, bytes)
-        else "error"
-        if isinstance(value, dict)
-        else str(value)
-    )
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return "error" if isinstance(value, dict) else str(value)
 
 
 def _value(data: bytes, at: int, budget: Budget, depth: int) -> tuple[Any, int]:

@@ -43,12 +43,8 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
         body = _SEPARATOR.split(data[at:end], maxsplit=1)[0]
         if head["method"] is not None:
             method, url, _ = head["method"].decode("latin-1").split(" ")
-            asked = {
-                "method": method,
-                "url": url,
-                "headers": headers,
-                "body": body.decode("utf-8", "replace").strip(),
-            }
+            text = body.decode("utf-8", "replace").strip()
+            asked = {"method": method, "url": url, "headers": headers, "body": text}
         elif body.strip():
             exchange = Exchange({"request": asked, "response": {"headers": headers}})
             whole = _unchunked(body)
