@@ -19,7 +19,7 @@ from fragmentlab.errors import InputError
 from fragmentlab.files import reason
 
 COMMANDS = {
-    "assemble": "turn one recorded stream into an outcome",
+    "assemble": "say whether recorded streams are accepted or refused, and why",
     "explain": "say what a category means and what to do next",
     "record": "record streamed answers through a loopback relay",
     "vectors": "check vector files against the assembler",

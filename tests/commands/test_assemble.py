@@ -171,6 +171,33 @@ def test_good_files_are_shown_where_others_are_not(
     assert "list.json: is JSON without chunks of a streamed response; " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("content", "seems"),
+    [
+        (
+            {"model": CANARY, "stream": True, "messages": [{"role": "user", "content": CANARY}]},
+            "is a request, ",
+        ),
+        ({"log": {"entries": [{"response": {"content": {"text": "{}"}}}]}}, "is JSON without chunks "),
+    ],
+)
+def test_what_is_no_answer_is_not_judged_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: dict[str, object], seems: str
+) -> None:
+    """A request, or a session without a streamed answer, is no event of another protocol."""
+    (tmp_path / "one.json").write_text(json.dumps(content))
+    assert main(["assemble", str(tmp_path / "one.json")]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out and f"one.json: {seems}" in captured.err and CANARY not in captured.err
+
+
+def test_one_of_several_streams_is_minimized(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """FILE:N names the stream that assemble lists under N."""
+    (recorded / "two.json").write_text(json.dumps([{"body": ACCEPTED}, {"body": REJECTED}]))
+    assert main(["minimize", f"{recorded / 'two.json'}:2"]) == 0
+    assert json.loads(capsys.readouterr().out)["vectors"][0]["expect"]["category"] == "identity.conflict"
+
+
 def test_a_folder_of_mixed_files_is_triaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two hundred files of ten kinds: each stream is listed, the rest named or counted, nothing stops it."""
     har = {"log": {"entries": [{"response": {"content": {"text": ACCEPTED}}}]}}
@@ -256,6 +283,7 @@ def bad_inputs(folder: Path) -> dict[str, list[str]]:
         .read_text()
     )
     del rules["cells"]["established"]["null"]
+    (folder / "two.json").write_text(json.dumps([{"body": ACCEPTED}, {"body": REJECTED}]))
     (folder / "rules.json").write_text(json.dumps(rules))
     (folder / "empty").write_bytes(b"")
     (folder / "binary").write_bytes(bytes(range(256)))
@@ -276,7 +304,9 @@ def bad_inputs(folder: Path) -> dict[str, list[str]]:
             str(folder / "rules.json"),
         ],
         "--tools needs names": ["assemble", ok, "--tools", "a,,b"],
-        "unknown category": ["explain", "identity.confict"],
+        "unknown category; did you mean identity.conflict": ["explain", "identity.confict"],
+        "unknown category; `fragmentlab explain` lists them": ["explain", "nope"],
+        "name one as FILE:2 to minimize it": ["minimize", str(folder / "two.json")],
         "invalid choice": ["asemble"],
     }
 

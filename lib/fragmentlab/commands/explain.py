@@ -36,8 +36,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     entry = CATEGORIES.get(args.category)
     if entry is None:
-        near = difflib.get_close_matches(args.category, CATEGORIES, n=3) or sorted(CATEGORIES)
-        raise InputError(f"unknown category; did you mean {', '.join(near)}?")
+        near = " or ".join(difflib.get_close_matches(args.category, CATEGORIES, n=3))
+        hint = f"did you mean {near}?" if near else "`fragmentlab explain` lists them"
+        raise InputError(f"unknown category; {hint}")
     print(f"{entry.name} (found at the stage {entry.stage})\n\n{entry.meaning}\n")
     print("\n".join(_advice(entry)))
     for case in entry.cases:

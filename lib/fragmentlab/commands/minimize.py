@@ -16,7 +16,10 @@ _VECTOR_ID = re.compile("[a-z0-9-]+/[a-z0-9-]+")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    text = "a recorded stream, - for standard input, BATCH:ID for one of a batch, or a vector's id"
+    text = (
+        "a recorded stream, FILE:N for one of several, - for standard input, BATCH:ID for one of a batch, "
+        "or a vector's id"
+    )
     add("stream", metavar="STREAM", help=text)
     add("--category", metavar="C", help="the category to keep (default: the stream's own)")
     add("--rules", metavar="R", default="keep-established", help="a rule set's name or file")
@@ -54,7 +57,9 @@ def _stream(text: str, tools: str | None) -> Stream:
 
     batch, colon, wanted = text.rpartition(":")
     is_file = text == "-" or Path(text).exists()
-    if colon and not is_file:
+    if colon and not is_file and Path(batch).is_file():
+        stream = stream_of_file(batch, wanted)
+    elif colon and not is_file:
         stream = open_batch(batch).stream(wanted)
     elif _VECTOR_ID.fullmatch(text) and not is_file:
         stream = find_vector(text).stream

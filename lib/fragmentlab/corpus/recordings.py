@@ -57,7 +57,8 @@ def stream_of_file(path: str, number: str = "") -> Stream:
         return streams[0]
     if not (number.isdecimal() and 0 < int(number) <= len(streams)):
         raise InputError(
-            f"{path} holds {len(streams)} streams; `fragmentlab assemble` lists them, name one by its number"
+            f"{path} holds {len(streams)} streams; `fragmentlab assemble` numbers them: "
+            "name one as FILE:2 to minimize it, with -p stream=2 to report it"
         )
     return streams[int(number) - 1]
 

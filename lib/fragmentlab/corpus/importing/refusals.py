@@ -16,6 +16,7 @@ REASONS = {
     "picture": "is a picture or a document; export the text of the stream",
     "web page": "is a web page, such as a proxy's error page: no model answered",
     "error answer": "is an error answer of a server, not a stream",
+    "request": "is a request, not what was answered; record the response",
     "printed object": "is a printed object of a programming language, which shows omitted and null alike or "
     "leaves parts out, so it cannot support an outcome; record the bytes, or write the chunks as JSON",
     "not streamed": "holds an answer that was not streamed (its calls stand under `message`): `stream: true` "

@@ -17,7 +17,7 @@ from typing import Any
 from fragmentlab.assembler import Result
 from fragmentlab.corpus.batches import open_batch
 from fragmentlab.corpus.importing.budget import Budget, Unreadable
-from fragmentlab.corpus.importing.containers import KINDS
+from fragmentlab.corpus.importing.containers import KINDS, har, notebook
 from fragmentlab.corpus.importing.containers.packed import ENDS_EARLY
 from fragmentlab.corpus.importing.documents import Body, Document, Refusal, open_all
 from fragmentlab.corpus.importing.exchanges import NO_EXCHANGE
@@ -149,9 +149,12 @@ def _streams(source: Source, summary: Summary, whole_files: bool) -> Iterator[Im
             elif made is not None:
                 refused.append(made)
         summary.noted.update(budget.noted)
-        if not (found or refused) and whole_files and (event := _lone_object(document, budget)):
-            yield Imported(_stream(event), source.path, "document")
-            return
+        if not (found or refused) and whole_files:
+            whole = _lone_object(document, budget)
+            if isinstance(whole, Body):
+                yield Imported(_stream(whole), source.path, "document")
+                return
+            refused += [whole] if whole else []
     if not found and budget.noted[ENDS_EARLY]:
         refused = [Refusal("ends early")]
     otherwise = "no chunks" if document.head[:1] in ("{", "[") else "no recording"
@@ -171,14 +174,19 @@ def _documents(path: Path) -> Iterator[tuple[Document, Budget]]:
     yield Document(budget.take(content), path.name), budget
 
 
-def _lone_object(document: Document, budget: Budget) -> Body | None:
+def _lone_object(document: Document, budget: Budget) -> Body | Refusal | None:
+    """Return one JSON object as the body that it may be, unless it is a recording or a request."""
     if document.head[:1] != "{":
         return None
     try:
         value = json_value(document.text, budget)
     except ValueError:
         return None
-    return Body((json_text(value) + "\n").encode(), "events") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or any(kind.recognise(document.inner(value)) for kind in (har, notebook)):
+        return None
+    if isinstance(value.get("messages"), list) and not ({"choices", "error"} & value.keys()):
+        return Refusal("request")
+    return Body((json_text(value) + "\n").encode(), "events")
 
 
 def _imported(body: Body, path: Path, whole_files: bool) -> Imported | Refusal | None:

@@ -53,7 +53,7 @@ def build_report(plan: Plan, out: Path, scratch: Path, say: Callable[[str], None
 
     Raises InputError where a page cannot be written.
     """
-    say(f"{len(plan.jobs)} notebooks to run")
+    say(f"notebooks to run: {len(plan.jobs)}")
     ended: list[Execution] = []
 
     def write(execution: Execution) -> None:
