@@ -18,7 +18,7 @@ from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.commands.result_text import aligned, raw_lines, result_lines
 from fragmentlab.corpus.recordings import as_file, shown_path, what_is_missing
 from fragmentlab.corpus.rules import find_rules, recorded_name
-from fragmentlab.corpus.streams import ENDS, MAX_FILE_BYTES, Stream, plain_stream
+from fragmentlab.corpus.streams import ENDS, MAX_STREAM_BYTES, Stream, plain_stream
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError, visible
 from fragmentlab.files import open_file
@@ -114,10 +114,10 @@ def _plain(path: str, assembled: Callable[..., Assembled]) -> Assembled | None:
     """
     try:
         with open_file(path) as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+            data = file.read(MAX_STREAM_BYTES + 1)
     except OSError:
         return None
-    stream = plain_stream(data) if len(data) <= MAX_FILE_BYTES else None
+    stream = plain_stream(data) if len(data) <= MAX_STREAM_BYTES else None
     found = stream and assembled(stream, shown_path(path))
     if not found:
         return None

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 MAX_TRIES = 20_000
-MAX_BYTES = 64 << 20
+MAX_TRIED_BYTES = 64 << 20
 """How often, and over how many bytes in all, is tried before the smallest so far is taken."""
 _PIECES = [
     re.compile(pattern, re.DOTALL)
@@ -20,7 +20,9 @@ _PIECES = [
 class Reducer:
     """Reduces parts of a body; ``holds`` is the test of a whole one."""
 
-    def __init__(self, holds: Callable[[bytes], bool], tries: int = MAX_TRIES, work: int = MAX_BYTES) -> None:
+    def __init__(
+        self, holds: Callable[[bytes], bool], tries: int = MAX_TRIES, work: int = MAX_TRIED_BYTES
+    ) -> None:
         self._holds, self._tries, self._work = holds, tries, work
 
     @property

@@ -15,7 +15,7 @@ from fragmentlab.assembler.proposal import AnyTools
 from fragmentlab.assembler.rules import DEFAULT_RULES
 from fragmentlab.errors import InputError
 
-MAX_FILE_BYTES = 64 << 20
+MAX_STREAM_BYTES = 64 << 20
 """The largest single stream that is read from a file; a stream that passes every limit is far smaller."""
 EVIDENCE = ("controlled", "captured", "live", "imported")
 FIDELITIES = ("reads", "events", "chunks")

@@ -38,7 +38,7 @@ LINE_ENDS_FLAG = "line-ends"
 BYTE_BY_BYTE = "byte by byte"
 MAX_SINGLE_BYTES = 1 << 16
 """A body of more bytes is replayed in as many reads of equal size instead of byte by byte."""
-MAX_FILE_BYTES = 256 << 20
+_MAX_BYTES = 256 << 20
 # A noncharacter that no stream needs: it marks the text of a number that Python's own types cannot hold.
 _NUMBER_MARK = "\ufdd0"
 _MARKED_NUMBER = re.compile(r'"\\ufdd0([-+.0-9eE]+)"')
@@ -263,7 +263,7 @@ def _random_reads(body: bytes, rng: random.Random) -> list[bytes]:
 def load_vectors(path: str | Path) -> VectorFile:
     """Read and check a file; raise InputError that names a vector by its position and quotes nothing."""
     path = Path(path)
-    text = read_bytes(path, MAX_FILE_BYTES, "split it into files by topic")
+    text = read_bytes(path, _MAX_BYTES, "split it into files by topic")
     document = decode(text, VectorDocument, str(path))
     vectors: dict[str, Vector] = {}
     for number, vector in enumerate(document.vectors):

@@ -110,8 +110,10 @@ class ControlTarget:
         return self.pairs
 
     def continuations_df(self) -> pd.DataFrame:
-        """One row per compared scenario and one column per thing said: how many fragments of a known call
-        said it, read from the bytes that were streamed."""
+        """One row per compared scenario: how many fragments of a known call said what.
+
+        Columns: one per thing said, read from the bytes that were streamed.
+        """
         compared = self.scenarios_df().query("kind in @_COMPARED").scenario
         said = [
             (name, _SAYS.get(row.incoming_kind or "", _OTHER))

@@ -25,7 +25,15 @@ from fragmentlab.corpus.importing.providers import model_of, provider_of, server
 from fragmentlab.corpus.importing.refusals import QUIET, REASONS, sentence
 from fragmentlab.corpus.importing.sources import Source, content_of, expand, head_of, lines_of
 from fragmentlab.corpus.importing.values import json_text, json_value
-from fragmentlab.corpus.streams import ENDS, FIDELITIES, MAX_FILE_BYTES, Stream, framing_of, own_id, stream_id
+from fragmentlab.corpus.streams import (
+    ENDS,
+    FIDELITIES,
+    MAX_STREAM_BYTES,
+    Stream,
+    framing_of,
+    own_id,
+    stream_id,
+)
 from fragmentlab.disclosure import for_terminal
 from fragmentlab.errors import InputError
 from fragmentlab.wire.protocols import CHAT, protocol_of
@@ -197,8 +205,8 @@ def _imported(body: Body, path: Path, whole_files: bool) -> Imported | Refusal |
     asked_chat = "chat/completions" in (body.exchange.path or "") or body.is_file
     if not (protocol == CHAT or (protocol is None and asked_chat) or (whole_files and body.is_file)):
         return Refusal(f"streams of {protocol or 'no known protocol'}", is_fault=False)
-    if len(body.data) > MAX_FILE_BYTES:
-        return Refusal(f"is one stream of more than {MAX_FILE_BYTES >> 20} MiB; split it into responses")
+    if len(body.data) > MAX_STREAM_BYTES:
+        return Refusal(f"is one stream of more than {MAX_STREAM_BYTES >> 20} MiB; split it into responses")
     if _is_cut(body):
         return Refusal("a part of the body")
     if body.exchange is not NO_EXCHANGE:
