@@ -37,6 +37,24 @@ COMMANDS = {
     "maintain": "renew files that the kit generates for itself",
 }
 """Command name -> help line. Each is a module of ``fragmentlab.commands``, loaded only when it is called."""
+EXAMPLES = {
+    "assemble": ("assemble failed.sse", "assemble session.har logs/ --stream 3", "assemble - < failed.sse"),
+    "explain": ("explain identity.conflict",),
+    "record": ("record --upstream https://api.example.com/v1 --out recordings",),
+    "vectors": ("vectors", "vectors my-vectors.json --rules reject-null"),
+    "import": ("import recordings/ session.har --out my-batch",),
+    "scrub": ("scrub my-private-batch --out my-batch",),
+    "minimize": ("minimize failed.sse > vector.json", "minimize session.har:3 --category identity.conflict"),
+    "synth": ("synth --streams 100 --seed 1 --out my-batch",),
+    "qualify": ('qualify captured-local --revision 1.4.0 --exec "python gateway.py"',),
+    "compare": ("compare keep-established 1.4.0", "compare 1.3.0 1.4.0 --propose expectations.json"),
+    "runs": ("runs list", "runs verify", "runs import outcomes.jsonl --revision 1.4.0"),
+    "note": ("note --revision 1.4.0",),
+    "provider": ("provider --scenario target --port 8080",),
+    "subjects": ("subjects list",),
+    "report": ("report", "report --only 01 -p file=failed.sse"),
+}
+"""Command name -> what its help shows, without the program's name."""
 MODULES = {"import": "import_"}
 """Commands whose name no module can have."""
 HIDDEN = frozenset({"maintain"})
@@ -45,6 +63,7 @@ HIDDEN = frozenset({"maintain"})
 EXIT_UNUSABLE = 2
 EXIT_INTERRUPTED = 130
 _LONGEST_LINE = 300
+_EXAMPLES = "examples:\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -143,7 +162,10 @@ def _place(error: Exception) -> str:
 
 
 class _Help(argparse.HelpFormatter):
-    """Names each default, where the help of the option does not."""
+    """Names each default, where the help of the option does not, and keeps the lines of examples."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(_EXAMPLES) else super()._fill_text(text, width, indent)
 
     def _get_help_string(self, action: argparse.Action) -> str:
         text = action.help or ""
@@ -178,5 +200,11 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
         if name == wanted:
             module = importlib.import_module(f"fragmentlab.commands.{MODULES.get(name, name)}")
             module.configure(sub)
+            sub.epilog = _examples(name)
             sub.set_defaults(run=module.run)
     return parser
+
+
+def _examples(name: str) -> str | None:
+    lines = "".join(f"  fragmentlab {line}\n" for line in EXAMPLES.get(name, ()))
+    return _EXAMPLES + lines if lines else None

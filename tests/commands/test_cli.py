@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fragmentlab.cli import main
+from fragmentlab.cli import COMMANDS, EXAMPLES, HIDDEN, _parser, main
 
 FRAGMENT = b'{"index":0,"id":"a","function":{"name":"f\xc3\xa9","arguments":"{}"}}'
 STREAM = (
@@ -127,3 +128,16 @@ def test_a_fault_of_ours_is_one_line_without_its_message(
     error = capsys.readouterr().err
     assert "CANARY" not in error and error.count("\n") == 1
     assert "out of memory" in error if isinstance(fault, MemoryError) else "at assemble.py:" in error
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - HIDDEN))
+def test_help_shows_examples_that_parse(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command that is listed shows command lines which its own options accept, one on each line."""
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out.splitlines()
+    for line in EXAMPLES[command]:
+        assert f"  fragmentlab {line}" in shown
+        words = shlex.split(line, comments=False)
+        end = next((at for at, word in enumerate(words) if word in "<>"), len(words))
+        _parser(command).parse_args(words[:end])
