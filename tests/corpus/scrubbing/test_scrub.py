@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fragmentlab.assembler import assemble
 from fragmentlab.corpus.batches import open_batch, record_of, write_batch
 from fragmentlab.corpus.scrubbing.aliases import Aliases
-from fragmentlab.corpus.scrubbing.body import MAX_BODY_BYTES, scrub_body
+from fragmentlab.corpus.scrubbing.body import MAX_SCRUB_BYTES, scrub_body
 from fragmentlab.corpus.scrubbing.event_data import Replacements, scrub_event
 from fragmentlab.corpus.scrubbing.json_text import scrub_arguments
 from fragmentlab.corpus.scrubbing.scrub import Scrubber, Unscrubbable, verify
@@ -422,7 +422,7 @@ def test_a_form_has_as_many_placeholders_as_words():
 @pytest.mark.parametrize(
     ("stream", "why"),
     [
-        (Stream("s", b"x" * (MAX_BODY_BYTES + 1)), "it is larger than 16 MiB"),
+        (Stream("s", b"x" * (MAX_SCRUB_BYTES + 1)), "it is larger than 16 MiB"),
         (Stream("s", b"data: [" + b"1," * 600 + b"\n\n"), "it holds more than 1,000 values"),
         (Stream("s", b"\n" * 1001), "it holds more than 1,000 values"),
         (Stream("s", DONE, tools=("a", 5)), "a known tool is neither a name nor an object with one"),
@@ -430,7 +430,7 @@ def test_a_form_has_as_many_placeholders_as_words():
 )
 def test_a_stream_past_the_budget_is_named_and_left_out(stream, why, monkeypatch):
     """Work and memory are bounded, and the reason is counted."""
-    monkeypatch.setattr("fragmentlab.corpus.scrubbing.body.MAX_BODY_VALUES", 1000)
+    monkeypatch.setattr("fragmentlab.corpus.scrubbing.body.MAX_SCRUB_VALUES", 1000)
     scrubber = Scrubber()
     assert list(scrubber.scrub_all([stream])) == []
     assert dict(scrubber.refused) == {why: 1}

@@ -12,8 +12,8 @@ from fragmentlab.corpus.scrubbing.text import fill
 from fragmentlab.corpus.streams import Stream
 from fragmentlab.wire.events import Line, data_of, line_groups
 
-MAX_BODY_BYTES = 16 << 20
-MAX_BODY_VALUES = 4_000_000
+MAX_SCRUB_BYTES = 16 << 20
+MAX_SCRUB_VALUES = 4_000_000
 """The most lines and JSON tokens of one body: what a stream that passes every limit never has."""
 _FIELDS = (b"event", b"id", b"retry", b"data", b"error", b"")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -26,18 +26,18 @@ class TooLarge(Exception):
 def scrub_body(stream: Stream, replacements: Replacements) -> bytes:
     """Return a stream's body rewritten, to be verified: broken input can break in more ways than one.
 
-    Raises TooLarge where the body passes MAX_BODY_BYTES or MAX_BODY_VALUES.
+    Raises TooLarge where the body passes MAX_SCRUB_BYTES or MAX_SCRUB_VALUES.
     """
     return b"".join(_Body(stream, replacements).written())
 
 
 class _Body:
     def __init__(self, stream: Stream, replacements: Replacements) -> None:
-        if len(stream.body) > MAX_BODY_BYTES:
-            raise TooLarge(f"it is larger than {MAX_BODY_BYTES >> 20} MiB")
+        if len(stream.body) > MAX_SCRUB_BYTES:
+            raise TooLarge(f"it is larger than {MAX_SCRUB_BYTES >> 20} MiB")
         self._body, self._framing, self._limits = stream.body, stream.framing, stream.limits
         self._replacements = replacements
-        self._left = MAX_BODY_VALUES
+        self._left = MAX_SCRUB_VALUES
 
     def written(self) -> Iterator[bytes]:
         """Yield the body, rewritten, in parts."""
@@ -51,7 +51,7 @@ class _Body:
     def _spend(self, values: int) -> None:
         self._left -= values
         if self._left < 0:
-            raise TooLarge(f"it holds more than {MAX_BODY_VALUES:,} values")
+            raise TooLarge(f"it holds more than {MAX_SCRUB_VALUES:,} values")
 
     def _pieces(self) -> dict[int, Pieces]:
         texts = FragmentTexts(self._limits)
