@@ -16,10 +16,7 @@ from fragmentlab.assembler import Assembler
 
 def outcome(body: bytes, context: dict[str, Any]) -> dict[str, Any]:
     """Assemble one response with the tools and limits that it is to be judged by."""
-    is_json_lines = body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
-    assembler = Assembler(
-        tools=context["tools"], limits=context["limits"], framing="jsonl" if is_json_lines else "sse"
-    )
+    assembler = Assembler(tools=context["tools"], limits=context["limits"], framing=context["framing"])
     assembler.feed(body)
     return assembler.finish(context["end"]).to_json(reveal=True)
 
@@ -32,7 +29,7 @@ def main() -> None:
         return
     names = ("tools", "limits")
     context = {name: json.loads(os.environ.get(f"FRAGMENTLAB_{name.upper()}", "null")) for name in names}
-    context["end"] = os.environ["FRAGMENTLAB_END"]
+    context |= {name: os.environ[f"FRAGMENTLAB_{name.upper()}"] for name in ("end", "framing")}
     print(json.dumps(outcome(sys.stdin.buffer.read(), context)))
 
 

@@ -75,6 +75,8 @@ def test_fault_is_known_at_once() -> None:
         (lambda: Assembler(limits={"events": -1}), "limit events must be"),
         (lambda: Assembler(limits={"events": True}), "limit events must be"),
         (lambda: Assembler(limits={"events": 1.5}), "limit events must be"),  # type: ignore[dict-item]
+        (lambda: Assembler(tools="save_report"), "tools are a list"),
+        (lambda: Assembler(tools={"name": "f"}), "tools are a list"),  # type: ignore[arg-type]
         (lambda: Assembler(tools=[3]), "a tool is"),  # type: ignore[list-item]
         (lambda: Assembler(tools=[{"schema": {}}]), "a tool is"),
         (lambda: Assembler(tools=[{"name": "f", "schema": {"type": "objekt"}}]), "not a valid JSON Schema"),

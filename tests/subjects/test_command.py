@@ -152,12 +152,12 @@ def test_a_subject_may_answer_before_it_has_read_everything() -> None:
 
 
 def test_the_context_stands_in_the_environment() -> None:
-    """Tools, limits and the transport's end reach the subject."""
+    """Tools, limits, framing and the transport's end reach the subject."""
     script = """
         import json, os
-        facts = [os.environ["FRAGMENTLAB_END"]]
+        facts = [os.environ["FRAGMENTLAB_END"], os.environ["FRAGMENTLAB_FRAMING"]]
         facts += [json.loads(os.environ["FRAGMENTLAB_" + name]) for name in ("TOOLS", "LIMITS")]
-        if facts == ["clean", ["t"], {"events": 3}]:
+        if facts == ["clean", "sse", ["t"], {"events": 3}]:
             print('{"outcome": "no_calls"}')
     """
     from fragmentlab.assembler import Limits

@@ -62,6 +62,8 @@ AnyTools = Tools | Iterable[str | Mapping[str, Any]]
 
 def known_tools(tools: AnyTools | None) -> Tools | None:
     """Compile the tools unless they are; raise ValueError for one that cannot be used."""
+    if isinstance(tools, (str, bytes, Mapping)):
+        raise ValueError("tools are a list; put a single one into a list of its own")
     return tools if tools is None or isinstance(tools, Tools) else Tools(tools)
 
 

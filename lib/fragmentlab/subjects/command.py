@@ -3,11 +3,12 @@
 Source: docs/design.md, section 8.
 
 One process per stream gets the bytes of the stream on standard input, then its end; it answers on standard
-output and exits with status 0 or 1. How the transport ended, the known tools and the limits stand in the
-environment: ``FRAGMENTLAB_END``, and as JSON ``FRAGMENTLAB_TOOLS`` and ``FRAGMENTLAB_LIMITS``.
+output and exits with status 0 or 1. How the transport ended, the framing, the known tools and the limits
+stand in the environment: ``FRAGMENTLAB_END``, ``FRAGMENTLAB_FRAMING``, and as JSON ``FRAGMENTLAB_TOOLS`` and
+``FRAGMENTLAB_LIMITS``.
 
-A long-lived process gets one line of JSON for each stream, ``{"length": BYTES, "end": ..., "tools": ...,
-"limits": ...}``, and that many bytes; it answers each on one line.
+A long-lived process gets one line of JSON for each stream, ``{"length": BYTES, "end": ..., "framing": ...,
+"tools": ..., "limits": ...}``, and that many bytes; it answers each on one line.
 """
 
 from __future__ import annotations
@@ -112,11 +113,15 @@ def _context(stream: Stream) -> dict[str, Any]:
     defaults = asdict(Limits())
     changed = {name: value for name, value in asdict(stream.limits).items() if value != defaults[name]}
     tools = None if stream.tools is None else list(stream.tools)
-    return {"end": stream.end, "tools": tools, "limits": changed}
+    return {"end": stream.end, "framing": stream.framing, "tools": tools, "limits": changed}
 
 
 def _environment(context: Mapping[str, Any]) -> dict[str, str]:
-    variables = {"FRAGMENTLAB_END": context["end"], "FRAGMENTLAB_LIMITS": json.dumps(context["limits"])}
+    variables = {
+        "FRAGMENTLAB_END": context["end"],
+        "FRAGMENTLAB_FRAMING": context["framing"],
+        "FRAGMENTLAB_LIMITS": json.dumps(context["limits"]),
+    }
     tools = json.dumps(context["tools"])
     # The system bounds one variable; without it the subject sees unknown tools.
     if len(tools) < _MAX_VARIABLE_BYTES:
