@@ -11,11 +11,13 @@ import os
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -154,6 +156,7 @@ def hostile() -> dict[str, tuple[bytes, str | None]]:
         "blanks.sse": (b'data: {"id":"x"' + b" " * (4 << 20) + b"}\n\n", None),
         "blanks.log": (b"INFO data:" + b" " * (2 << 20) + b'{"id":\n', None),
         "line.txt": (b"a" * (32 << 20), None),
+        "word.log": (b"a" * (1 << 20) + b' data: {"choices":[]}\n', None),
         "braces.log": (b'x "choices" delta\n' + b"{\n" * 100_000, "values; split it"),
         "digits.json": (b'{"' + b"1" * 5000 + b'": "data: {}"}', None),
         "number.json": (b"[" + b"1" * 5_000_000 + b"]", None),
@@ -204,6 +207,17 @@ def test_attacks_are_imported_within_limits(tmp_path):
         written.add((out / "streams.jsonl").read_bytes())
         assert len((out / "streams.jsonl").read_bytes().splitlines()) == 40
     assert len(written) == 1
+
+
+def test_a_value_that_a_database_computes_costs_nothing(tmp_path):
+    """A generated column of 100 MB in a file of 12 KB is not made; what is stored is read."""
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute("CREATE TABLE a (x, y TEXT AS (printf('%.*c', 100000000, 'x')) VIRTUAL)")
+        database.executemany("INSERT INTO a (x) VALUES (?)", [(BODY.decode(),)] * 2)
+        database.commit()
+    summary = Summary()
+    assert len(list(import_streams([str(tmp_path / "a.db")], summary))) == 2
+    assert summary.faults == []
 
 
 def test_wide_and_deep_sources_are_named(tmp_path):

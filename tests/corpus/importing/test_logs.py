@@ -127,3 +127,9 @@ def test_an_end_marker_belongs_to_the_response_that_says_no_more(tmp_path):
     content = "".join(f"INFO: data: {text}\n" for text in texts)
     found = imported(tmp_path, "a.log", content.encode())
     assert found == [told(Stream("s", body(TEXTS)))] * 2
+
+
+def test_zero_bytes_between_events_do_not_hide_them(tmp_path):
+    """A file that a crash left with zero bytes in it is judged, not taken for a binary one."""
+    data = body(TEXTS).replace(b"data: [DONE]", b"\0" * 40 + b"\n\ndata: [DONE]")
+    assert imported(tmp_path, "a.sse", data) == [told(Stream("s", data))]

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from fragmentlab.corpus.importing.budget import Budget, Exhausted, OtherKind, Unreadable
 from fragmentlab.corpus.importing.exchanges import NO_EXCHANGE, Exchange
 from fragmentlab.corpus.importing.values import as_body, as_text
+from fragmentlab.wire.events import looks_like_events
 
 MAX_NESTING = 8
 """How many containers may stand in each other: an archive in an archive, a text in a text."""
@@ -156,7 +157,7 @@ def _decoded(data: bytes) -> str:
                 raise Unreadable("begins as UTF-16 and is not") from None
     if _is_utf16(data):
         return data.decode("utf-16-le", "replace")
-    if b"\0" in data[:_HEAD]:
+    if b"\0" in data[:_HEAD] and not looks_like_events(data[:_HEAD]):
         return ""
     try:
         return data.decode()

@@ -16,7 +16,7 @@ _LOG_KEYS = frozenset("level lvl severity loglevel levelname".split())
 _DATA = re.compile(r"data:(?:[ \t]|\\t)*+(?=\\*[{\[])")
 _CHUNK = re.compile(r"\\*\"(?:choices|error)\\*\"")
 _IN_CHUNK = re.compile(r"\\*\"(?:choices\\*\"\s*+:|error\\*\"\s*+:\s*+\{)")
-_VARIES = re.compile(r"\w*\d\w*|\s")
+_VARIES = re.compile(r"\b[^\W\d]*+\d\w*+|\s")
 _ESCAPED_QUOTE = re.compile(r"data:(?:[ \t]|\\t)*+\{\\++\"")
 _ESCAPED_END = re.compile(r"(?:\\[rn])++")
 _LONGEST_PREFIX = 2_000

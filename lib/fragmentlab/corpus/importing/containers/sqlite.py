@@ -11,6 +11,7 @@ from fragmentlab.corpus.importing.documents import Document
 from fragmentlab.corpus.importing.values import Number
 
 _STEPS = 10_000
+_FREE_BYTES = 1 << 20
 _MAX_CALLS = 5_000
 
 
@@ -27,6 +28,8 @@ def read(document: Document, budget: Budget) -> Iterator[Document]:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.set_authorizer(_allowed)
+        # No value that is stored is larger than the file; one that is computed may be of any size.
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(_FREE_BYTES, len(document.content)))
         connection.set_progress_handler(lambda: next(calls, None) is None, _STEPS)
         tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
         for number, (name, made) in enumerate(tables):
