@@ -15,6 +15,7 @@ import sqlite3
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -113,6 +114,34 @@ def test_work_grows_with_the_input(tmp_path, knob):
         counts.append(calls(path))
     grown = [after - before for before, after in pairwise(counts)]
     assert grown[2] < 2.4 * max(grown[1], 64), counts
+
+
+RUNS = {
+    "blank lines after a log": lambda n: 'INFO data: {"choices":[]}\n' + "\n" * n,
+    "blank lines after a stream": lambda n: BODY.decode() + "\n" * n,
+    "a word before data": lambda n: 'id,body\n1,"' + "x" * n + 'data: {""choices"":[]}"\n',
+    "digits before data": lambda n: "1" * n + "data: {}\n",
+    "words before data": lambda n: "x " * (n // 2) + "data: {}\n",
+    "backslashes": lambda n: "INFO choices " + "\\" * n + "\n",
+    "a constructor's name": lambda n: "choices A" + "Chunk" * (n // 5),
+    "commas": lambda n: "choices" + ", " * (n // 2),
+    "braces after a head": lambda n: "HTTP/1.1 200 OK\r\n\r\n" + BODY.decode() + "}" * n,
+}
+"""What may stand many times in a row: a pattern that backtracks reads it again from each place."""
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_runs_are_matched_in_linear_time(tmp_path, run):
+    """Ten times as long takes no forty times the processor time; where matching backtracks, a hundred."""
+    taken = []
+    for size in (20_000, 200_000):
+        path = tmp_path / "a.log"
+        path.write_text(RUNS[run](size))
+        started = time.process_time()
+        for _ in import_streams([str(path)], Summary()):
+            pass
+        taken.append(time.process_time() - started)
+    assert taken[1] < 40 * max(taken[0], 0.01), taken
 
 
 def nested(data: bytes, times: int) -> bytes:

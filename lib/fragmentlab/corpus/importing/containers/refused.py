@@ -18,12 +18,15 @@ _MAGIC = (
 )  # fmt: skip
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _PAGE = re.compile(r"(?:<!doctype html|<html|<head|<body|<h1|<center)", re.IGNORECASE)
-_CLASS = re.compile(r"\b(?:[A-Z]\w*(?:Chunk|Stream|Choices?|Delta|ToolCall|Function))\w*\(")
+_CONSTRUCTOR = re.compile(r"\b[A-Z]\w*+\(")
+_CLASS = re.compile(r"Chunk|Stream|Choice|Delta|ToolCall|Function")
 _PYTHON = re.compile(r"[{,]\s*'[\w.]+'\s*:\s*(?:None|True|False|[\['{\"\d-])")
 _NODE = re.compile(
-    r"(?:[{,]|^)\s*[A-Za-z_$][\w$]*: (?:undefined|null|\[|'|\{|\d|true|false|`|\")|\[(?:Object|Array)\]",
+    r"(?:[{,]\s*+|^[ \t]*+)[A-Za-z_$][\w$]*+: (?:undefined|null|\[|'|\{|\d|true|false|`|\")"
+    r"|\[(?:Object|Array)\]",
     re.MULTILINE,
 )
+_BARE_KEY = re.compile(r"^[ \t]++(?:id|object|choices|delta): ", re.MULTILINE)
 _SUBJECT = re.compile(r"choices|delta|tool_calls|chat\.completion")
 
 
@@ -53,7 +56,9 @@ def _reason(document: Document) -> str | None:
         return "binary" if document.data else "nothing"
     if _PAGE.match(head) or (head.startswith("<?xml") and _PAGE.search(head[:2000])):
         return "web page"
-    is_printed = _SUBJECT.search(head) and (_CLASS.search(head) or _is_printed(head))
+    is_printed = _SUBJECT.search(head) and (
+        any(map(_CLASS.search, _CONSTRUCTOR.findall(head))) or _is_printed(head)
+    )
     return "printed object" if is_printed else None
 
 
@@ -68,7 +73,5 @@ def _is_printed(head: str) -> bool:
             and 'choices"' not in line
         ):
             return True
-    return (
-        re.search(r"^\s+(?:id|object|choices|delta): ", head, re.MULTILINE) is not None
-        and re.match(r"[^\n]*[{\[]\s*$", head, re.MULTILINE) is not None
-    )
+    opens = head.partition("\n")[0].rstrip().endswith(("{", "["))
+    return opens and _BARE_KEY.search(head) is not None
