@@ -124,6 +124,7 @@ RUNS = {
     "words before data": lambda n: "x " * (n // 2) + "data: {}\n",
     "backslashes": lambda n: "INFO choices " + "\\" * n + "\n",
     "a constructor's name": lambda n: "choices A" + "Chunk" * (n // 5),
+    "escaped quotes after values": lambda n: "[" + "1," * 10_001 + '\\"' * n,
     "commas": lambda n: "choices" + ", " * (n // 2),
     "braces after a head": lambda n: "HTTP/1.1 200 OK\r\n\r\n" + BODY.decode() + "}" * n,
 }

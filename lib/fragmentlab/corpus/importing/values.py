@@ -9,7 +9,8 @@ from typing import Any
 
 from fragmentlab.corpus.importing.budget import MAX_DOCUMENT_VALUES, Budget, Unreadable
 
-STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string of JSON, one that never closes included: it would be read again from each of its quotes."""
 _STRAY = re.compile("[\U0010ff80-\U0010ffff]")
 _BLANKS = re.compile(r"[ \t\r\n]*+")
 _NUMBER = re.compile(r"[,\[]\s*+\d")
