@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import json
@@ -329,6 +330,47 @@ def test_pipes_sockets_and_files_that_vanish_are_named(tmp_path, command, monkey
     assert {Path(where).name for where, _ in summary.faults} == {"a.fifo", "b.socket", "d.sse", "zero"}
     [pipe] = [why for where, why in summary.faults if where.endswith("a.fifo")]
     assert pipe.startswith("is a pipe; let `assemble -` read it as standard input")
+
+
+def test_a_closed_folder_does_not_end_what_it_stands_in(tmp_path, monkeypatch):
+    """A folder that may not be read is named with the reason, and everything beside it is read."""
+    folder = tmp_path / "in"
+    (folder / "closed").mkdir(parents=True)
+    (folder / "open").mkdir()
+    (folder / "open" / "a.sse").write_bytes(BODY)
+    listed, asked = os.scandir, os.stat
+
+    def denied(call: Callable[..., object]) -> Callable[..., object]:
+        def checked(path: object = ".", *arguments: object, **options: object) -> object:
+            name = str(path)
+            if (name.endswith("/closed") and call is listed) or "/closed/" in name:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+            return call(path, *arguments, **options)
+
+        return checked
+
+    monkeypatch.setattr(os, "scandir", denied(listed))
+    monkeypatch.setattr(os, "stat", denied(asked))
+    summary = Summary()
+    found = list(import_streams([str(folder)], summary))
+    assert [item.file.name for item in found] == ["a.sse"]
+    assert summary.faults == [(str(folder / "closed"), "cannot be read: Permission denied")]
+
+
+def test_a_link_to_a_batch_elsewhere_is_not_followed(tmp_path):
+    """A batch is read where it stands, not by a link that leaves the folder; a dead link is named."""
+    batch, folder = tmp_path / "batch", tmp_path / "in"
+    batch.mkdir()
+    folder.mkdir()
+    (batch / "batch.json").write_text("{}")
+    (folder / "a").symlink_to(batch)
+    (folder / "b").symlink_to(tmp_path / "in" / "nothing")
+    summary = Summary()
+    assert list(import_streams([str(folder)], summary)) == []
+    assert [why for _, why in summary.faults] == [
+        "is a link that leaves the folder",
+        "is a link that leads nowhere",
+    ]
 
 
 def test_a_killed_import_leaves_nothing_raw(tmp_path):

@@ -50,8 +50,8 @@ def _expand_one(source: str) -> Iterator[Source]:
             yield from _folder(path)
             return
         exists = path.exists()
-    except (OSError, ValueError):
-        yield Source(path, True, "the path is not valid")
+    except (OSError, ValueError) as error:
+        yield Source(path, True, f"cannot be read: {reason(error)}")
         return
     if exists:
         yield _checked(path, named=True)
@@ -62,24 +62,25 @@ def _expand_one(source: str) -> Iterator[Source]:
     for match in matches:
         found = Path(match)
         if found.is_dir():
-            if (found / "batch.json").is_file():
+            if os.path.isfile(found / "batch.json"):
                 yield from _folder(found)
         else:
             yield _checked(found, named=False)
 
 
 def _folder(folder: Path) -> Iterator[Source]:
-    if (folder / "batch.json").is_file():
+    if os.path.isfile(folder / "batch.json"):
         yield Source(folder, True, is_batch=True)
         return
     inside = os.path.realpath(folder)
-    for root, folders, files in os.walk(folder):
+    closed: list[OSError] = []
+    for root, folders, files in os.walk(folder, onerror=closed.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        links = [name for name in folders if (Path(root) / name).is_symlink()]
         for name in list(folders):
-            if (Path(root) / name / "batch.json").is_file():
+            if name not in links and os.path.isfile(Path(root) / name / "batch.json"):
                 folders.remove(name)
                 yield from _folder(Path(root) / name)
-        links = [name for name in folders if (Path(root) / name).is_symlink()]
         for name in sorted(files + links):
             path = Path(root) / name
             if path.is_symlink():
@@ -91,6 +92,8 @@ def _folder(folder: Path) -> Iterator[Source]:
                     continue
             if not name.startswith("."):
                 yield _checked(path, named=False)
+    for error in closed:
+        yield Source(Path(error.filename), False, f"cannot be read: {reason(error)}")
 
 
 def _checked(path: Path, named: bool) -> Source:
@@ -100,6 +103,8 @@ def _checked(path: Path, named: bool) -> Source:
         return Source(
             path, named, "is a pipe; let `assemble -` read it as standard input, or save it to a file"
         )
+    if path.is_symlink() and not os.path.exists(path):
+        return Source(path, named, "is a link that leads nowhere")
     return Source(path, named, None if path.is_file() else "is no file; save what it gives to a file first")
 
 
