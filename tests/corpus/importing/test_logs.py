@@ -133,3 +133,14 @@ def test_zero_bytes_between_events_do_not_hide_them(tmp_path):
     """A file that a crash left with zero bytes in it is judged, not taken for a binary one."""
     data = body(TEXTS).replace(b"data: [DONE]", b"\0" * 40 + b"\n\ndata: [DONE]")
     assert imported(tmp_path, "a.sse", data) == [told(Stream("s", data))]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_wide_text_keeps_what_it_says(tmp_path, encoding):
+    """UTF-16 is read with its mark and without, whatever the letters; half of a pair stays half of one."""
+    text = body(TEXTS).decode().replace("2024", "\u20ac\u4e00")
+    assert imported(tmp_path, "a.log", text.encode(encoding)) == [told(Stream("s", text.encode()))]
+    half = text.replace("🙂", "\ud83d", 1)
+    wanted = told(Stream("s", half.encode("utf-8", "surrogatepass")))
+    assert imported(tmp_path, "a.log", half.encode(encoding, "surrogatepass")) == [wanted]
+    assert imported(tmp_path, "a.log", text.encode(encoding)[:-33]) != []

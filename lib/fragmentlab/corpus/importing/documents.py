@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from fragmentlab.wire.events import looks_like_events
 
 MAX_NESTING = 8
 """How many containers may stand in each other: an archive in an archive, a text in a text."""
-_BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+_WIDE_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _HEAD = 1 << 16
 _BLANKS = re.compile(r"[ \t\r\n\ufeff]*+")
 
@@ -61,7 +62,7 @@ class Document:
     @property
     def is_wide(self) -> bool:
         """Whether the content is a text in UTF-16."""
-        return isinstance(self.content, bytes) and _is_utf16(self.content)
+        return isinstance(self.content, bytes) and _wide_encoding(self.content) is not None
 
     def inner(self, content: Any, place: str = "", *notes: str, name: str = "", **facts: Any) -> Document:
         """Return a document that was found in this one."""
@@ -149,14 +150,12 @@ def _inside(
 
 
 def _decoded(data: bytes) -> str:
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            try:
-                return data.decode(encoding)
-            except UnicodeDecodeError:
-                raise Unreadable("begins as UTF-16 and is not") from None
-    if _is_utf16(data):
-        return data.decode("utf-16-le", "replace")
+    if (encoding := _wide_encoding(data)) is not None:
+        # A recording may be cut in the middle of a character, and hold half of a pair.
+        text = data[: len(data) // 2 * 2].decode(encoding, "surrogatepass")
+        return text.removeprefix("\ufeff")
+    if data.startswith(codecs.BOM_UTF8):
+        data = data.removeprefix(codecs.BOM_UTF8)
     if b"\0" in data[:_HEAD] and not looks_like_events(data[:_HEAD]):
         return ""
     try:
@@ -166,8 +165,14 @@ def _decoded(data: bytes) -> str:
         return as_text(data) if b"data:" in data or b"choices" in data else ""
 
 
-def _is_utf16(data: bytes) -> bool:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return True
+def _wide_encoding(data: bytes) -> str | None:
+    """Return which UTF-16 a text is in, by its mark or by the zero bytes of its first letters."""
+    for mark, encoding in _WIDE_MARKS:
+        if data.startswith(mark):
+            return encoding
     head = data[:512]
-    return len(head) >= 16 and not len(data) % 2 and not any(head[1::2]) and 0 not in head[::2]
+    for high, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        zeros, others = head[high::2].count(0), head[1 - high :: 2].count(0)
+        if len(head) >= 16 and zeros * 8 > len(head) * 3 and others * 32 < len(head):
+            return encoding
+    return None
