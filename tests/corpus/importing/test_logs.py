@@ -12,7 +12,7 @@ from fragmentlab.corpus.streams import Stream
 from fragmentlab.wire.events import body
 from tests.corpus.importing.test_wrapped import imported, told
 
-MISLEADING = 'data: {"choices": []} | 2024-01-01 INFO data: [DONE] 🙂'
+MISLEADING = 'data: {"id": 1} data: {"choices": []} | 2024-01-01 INFO data: [DONE] 🙂'
 CALL = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": ""}}
 PARTS = (
     {"role": "assistant", "content": MISLEADING},
@@ -50,6 +50,7 @@ LOGS = {
     "chunks": logged("10:00:0{} INFO: ", events=False),
     "chunks after seconds in brackets": logged("[0.00{}] ", events=False),
     "chunks of two loggers": logged("{} INFO: ", "{} DEBUG: ", events=False),
+    "one line": lambda texts: "".join(f"data: {text}\\n\\n" for text in [*texts, "[DONE]"]) + "\n",
     "docker without blank lines": lambda texts: "".join(
         json.dumps({"log": f"data: {text}\n", "stream": "stdout"}) + "\n" for text in [*texts, "[DONE]"]
     ),
@@ -65,7 +66,7 @@ def test_text_that_looks_like_a_log_stays_what_it_is(tmp_path, kind):
     assert imported(tmp_path, "a.log", LOGS[kind](TEXTS).encode()) == [told(Stream("s", body(TEXTS)))]
 
 
-@pytest.mark.parametrize("kind", LOGS)
+@pytest.mark.parametrize("kind", [kind for kind in LOGS if kind != "one line"])
 def test_a_broken_chunk_is_never_left_out(tmp_path, kind):
     """A log with a chunk that is no JSON is not accepted without it."""
     wanted = told(Stream("s", body(BROKEN)))

@@ -72,12 +72,17 @@ def escaped_events(text: str) -> str | None:
 
     Its quotes may be escaped as well, as in what stands between the quotes of a JSON string.
     """
-    if _ESCAPED_QUOTE.search(text):
+    events = _line_ends_undone(text)
+    if events is None and _ESCAPED_QUOTE.search(text):
         try:
             inner: str = json.loads(f'"{text.strip()}"', strict=False)
         except ValueError:
             return None
         return escaped_events(inner) or inner.replace("\r\n", "\n").removesuffix("\n") + "\n"
+    return events
+
+
+def _line_ends_undone(text: str) -> str | None:
     found = []
     at = 0
     while at < len(text):
