@@ -19,6 +19,7 @@ MAX_NESTING = 8
 """How many containers may stand in each other: an archive in an archive, a text in a text."""
 _WIDE_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _HEAD = 1 << 16
+_HALF = re.compile("[\ud800-\udfff]")
 _BLANKS = re.compile(r"[ \t\r\n\ufeff]*+")
 
 
@@ -153,6 +154,8 @@ def _decoded(data: bytes) -> str:
     if (encoding := _wide_encoding(data)) is not None:
         # A recording may be cut in the middle of a character, and hold half of a pair.
         text = data[: len(data) // 2 * 2].decode(encoding, "surrogatepass")
+        if "data:" not in text and "choices" not in text and _HALF.search(text):
+            raise Unreadable("begins as UTF-16 and is not")
         return text.removeprefix("\ufeff")
     if data.startswith(codecs.BOM_UTF8):
         data = data.removeprefix(codecs.BOM_UTF8)
